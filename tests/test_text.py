@@ -26,7 +26,7 @@ from discreet.query.answer import Answer
 from discreet.query.builder import col, count
 from discreet.query.estimates import AnswerColumn
 from discreet.query.quote import Quote
-from discreet.query.text_chart import draw_text_chart
+from discreet.query.series import draw_text_chart
 from discreet.text import BOX, escape_formula, escape_markdown, format_markdown_code, to_printable, to_printable_lines
 from tests.support.console import run
 from tests.support.people import BY_DEPARTMENT, session

@@ -237,6 +237,8 @@ def format_up(exact: Fraction | float, digits: int = 4) -> str:
 
     >>> format_up(0.13261), format_up(Fraction(1, 10)), format_up(Fraction(2, 3), 3), format_up(1.9e-5, 1)
     ('0.1327', '0.1', '0.667', '2e-5')
+    >>> format_up(1000, 3), format_up(1234.01), format_up(123456, 3), format_up(2166012)
+    ('1,000', '1,235', '124,000', '2.167e6')
     """
     return _format_digits(exact, digits, ROUND_CEILING)
 
@@ -250,14 +252,30 @@ def format_down(exact: Fraction | float, digits: int = 4) -> str:
     return _format_digits(exact, digits, ROUND_FLOOR)
 
 
+def ceil_digits(exact: Fraction | float, digits: int) -> Fraction:
+    """Return the number that `format_up` shows of a finite one.
+
+    >>> ceil_digits(1234.01, 4), ceil_digits(Fraction(2, 3), 2)
+    (Fraction(1235, 1), Fraction(67, 100))
+    """
+    return Fraction(_round_digits(exact, digits, ROUND_CEILING))
+
+
 def _format_digits(exact: Fraction | float, digits: int, rounding: str) -> str:
-    """Round to so many digits. A double means its shortest decimal, so that 0.1 is shown as 0.1 and not as 0.1001."""
     near = nearest_float(exact) if isinstance(exact, Fraction) else float(exact)
     if not isfinite(near):
         return str(near)
+    rounded = _round_digits(exact, digits, rounding)
+    if 1000 <= abs(rounded) < 10**6:
+        return f"{rounded.normalize():,f}"
+    return f"{float(rounded):.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def _round_digits(exact: Fraction | float, digits: int, rounding: str) -> Decimal:
+    """Round to so many digits. A double means its shortest decimal, so that 0.1 is shown as 0.1 and not as 0.1001."""
+    near = nearest_float(exact) if isinstance(exact, Fraction) else float(exact)
     top, bottom = (Decimal(repr(near)), 1) if near == exact else Fraction(exact).as_integer_ratio()
-    rounded = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom))
-    return f"{float(rounded):.{digits}g}".replace("e-0", "e-").replace("e+0", "e+")
+    return Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom))
 
 
 def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:

@@ -175,6 +175,8 @@ class BudgetExceeded(DiscreetError):
     `currency` is the symbol of what is counted: ε, ρ, … or `DELTA_CURRENCY`.
     `fitting_epsilon` is the largest ε that fits, if it is known; 0 if none does.
     `cost_epsilon` is the ε that the cost promises, where another currency is counted and it is known.
+    `remaining_epsilon` is the ε that remains, where it is another than `fitting_epsilon`: a policy's least ε may forbid it.
+    `limit` is the whole budget, if it is known: a cost within it is never shown as more than it.
     Three digits are shown, the cost rounded up and what remains down: so the two never look alike.
 
     >>> rho = {"cost": Fraction(3, 200), "remaining": Fraction(1, 100)}
@@ -194,18 +196,23 @@ epsilon=0.5 would fit.
         remaining: Fraction,
         fitting_epsilon: Fraction | None = None,
         cost_epsilon: Fraction | float | None = None,
+        remaining_epsilon: Fraction | None = None,
+        limit: Fraction | None = None,
         hint: str = "",
     ) -> None:
         self.currency, self.cost, self.remaining, self.fitting_epsilon = currency, cost, remaining, fitting_epsilon
+        self.limit = limit
         self.cost_epsilon = cost_epsilon
-        problem = _compare_amounts(currency, cost, remaining)
+        self.remaining_epsilon = fitting_epsilon if remaining_epsilon is None else remaining_epsilon
+        problem = _compare_amounts(currency, cost, remaining, limit)
         if currency == DELTA_CURRENCY:
             hint = "no ε helps: declare the group keys, which costs no δ, or open an account with a larger δ"
         elif fitting_epsilon is not None:
             if currency != "ε" and cost_epsilon is not None:
-                problem = f"{_compare_amounts('ε', cost_epsilon, fitting_epsilon)} ({problem})"
+                problem = f"{_compare_amounts('ε', cost_epsilon, self.remaining_epsilon or Fraction(0))} ({problem})"
             shown = repr(_round_down_as_written(fitting_epsilon)).removesuffix(".0")
-            hint = hint or ("the budget is used up" if fitting_epsilon == 0 else f"epsilon={shown} would fit")
+            used_up = "the budget is used up" if remaining <= 0 else "nothing usable remains: less than any query can cost"
+            hint = hint or (used_up if fitting_epsilon == 0 else f"epsilon={shown} would fit")
         super().__init__(_to_sentences(f"This costs {problem}", hint or "ask for less, or for a coarser answer"))
 
 
@@ -215,11 +222,13 @@ def _round_down_as_written(exact: Fraction) -> float:
     return nearest if Fraction(repr(nearest)) <= exact else nextafter(nearest, 0)
 
 
-def _compare_amounts(symbol: str, cost: Fraction | float, remaining: Fraction) -> str:
-    """Write a cost and what remains, with three digits: the cost rounded up, what remains down."""
-    return (
-        f"{symbol} = {_format_digits(cost, ROUND_CEILING)}, and {symbol} = {_format_digits(remaining, ROUND_FLOOR)} remains"
-    )
+def _compare_amounts(symbol: str, cost: Fraction | float, remaining: Fraction, limit: Fraction | None = None) -> str:
+    """Write a cost and what remains, with three digits: the cost rounded up, what remains down. A cost that rounds to more
+    than the limit, and is not, is written as the limit is: rounded down. What remains is then less than the limit."""
+    shown, left = _format_digits(cost, ROUND_CEILING), _format_digits(remaining, ROUND_FLOOR)
+    if limit is not None and cost <= limit and (whole := _format_digits(limit, ROUND_FLOOR)) != left:
+        shown = _format_digits(cost, ROUND_FLOOR) if _format_digits(cost, ROUND_FLOOR) == whole else shown
+    return f"{symbol} = {shown}, and {symbol} = {left} remains"
 
 
 def _format_digits(amount: Fraction | float, rounding: str, digits: int = 3) -> str:
@@ -227,7 +236,9 @@ def _format_digits(amount: Fraction | float, rounding: str, digits: int = 3) -> 
         return "inf"
     top, bottom = amount.as_integer_ratio()
     decimal = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom)).normalize()
-    return f"{decimal:f}" if -6 <= decimal.adjusted() < digits else f"{decimal:e}"
+    if -4 <= decimal.adjusted() < 6:  # as `_numbers.format_up` shows them
+        return f"{decimal:,f}"
+    return f"{decimal:e}".replace("e+", "e")
 
 
 class QueryRefused(DiscreetError, ValueError):

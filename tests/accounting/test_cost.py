@@ -30,7 +30,7 @@ from discreet.errors import BadParameter, BudgetExceeded
 from tests.support.people import BY_DEPARTMENT, session
 
 CURRENCIES = (Pure(), Zcdp(), Gdp(), Rdp(Fraction(16)), Rdp(Fraction(5, 2)))
-NUMBER = r"([0-9.]+(?:e[+-][0-9]+)?)"
+NUMBER = r"([0-9.,]*[0-9](?:e-?[0-9]+)?)"
 BUDGET = re.compile(
     rf"ε = {NUMBER} of {NUMBER} remaining at δ = {NUMBER}, {NUMBER}% spent(?: \((\S+) = {NUMBER} of {NUMBER}, \S+\))?"
 )
@@ -50,7 +50,7 @@ def open_budget(currency: Currency, epsilon: Fraction, delta: Fraction, share: F
 def is_on_the_safe_side(budget: Filter, delta: Fraction, text: str) -> bool:
     found = BUDGET.fullmatch(text)
     assert found is not None, text
-    remaining, limit, _, percent, _, amount, whole = found.groups()
+    remaining, limit, _, percent, _, amount, whole = (text and text.replace(",", "") for text in found.groups())
     safe = [
         amount_or_zero(budget.currency, Fraction(remaining), delta) <= budget.remaining,
         amount_or_zero(budget.currency, Fraction(limit), delta) >= budget.limit,
@@ -126,8 +126,9 @@ def test_the_reported_epsilon_is_explained_where_it_differs() -> None:
         assert ("50% of δ is reserved" in said) == (currency != "rdp(16)")
         assert said in asked.quote(BY_DEPARTMENT, epsilon=2).notes
     pure = session(epsilon=5, delta=1e-2, currency="pure")
-    [said] = pure.ask("SELECT dept, COUNT(*) AS n, SUM(pay) AS s FROM people GROUP BY dept", epsilon=2).notes
+    [said, weak] = pure.ask("SELECT dept, COUNT(*) AS n, SUM(pay) AS s FROM people GROUP BY dept", epsilon=2).notes
     assert "less than their sum" in said
+    assert weak.startswith("δ = 0.01 promises next to nothing")
 
 
 def test_what_remains_is_what_the_account_and_its_parents_allow() -> None:
@@ -172,3 +173,75 @@ def test_each_is_its_own_text_in_a_shell_and_in_a_notebook() -> None:
         page = value._repr_html_()
         assert page.startswith("<style>")
         assert "ε = " in page
+
+
+@pytest.mark.parametrize("currency", CURRENCIES, ids=repr)
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(2), Fraction(1, 3), Fraction(17, 7), Fraction(1000)])
+def test_a_charge_of_the_whole_budget_is_not_shown_as_more_than_it(currency: Currency, epsilon: Fraction) -> None:
+    delta = Fraction(0) if currency.counts_epsilon else Fraction(1, 10**6)
+    if amount_or_zero(currency, epsilon, delta) == 0:
+        return  # this ε buys nothing in this currency
+    limit = create_budget(epsilon, delta, currency).limit
+    cost = Cost(Bounds(0.0, float(epsilon)), delta, currency, limit, Fraction(0), limit)
+    if not currency.counts_epsilon:
+        [charged] = re.findall(rf"{currency.symbol} = {NUMBER},", cost.describe_charge())
+        [_, whole] = re.findall(rf"{currency.symbol} = {NUMBER} of {NUMBER},", str(cost))[0]
+        assert charged == whole
+    refused = BudgetExceeded(currency.symbol, cost=limit, remaining=limit / 2, limit=limit)
+    [shown] = re.findall(rf"costs {currency.symbol} = {NUMBER},", str(refused))
+    assert Fraction(shown.replace(",", "")) <= max(limit, Fraction(words.format_down(limit, 3).replace(",", "")))
+
+
+def test_what_does_not_fit_is_shown_as_more_than_the_limit() -> None:
+    limit = Fraction(22911, 10**6)
+    refused = BudgetExceeded("ρ", cost=limit * Fraction(10001, 10**4), remaining=limit, limit=limit)
+    assert "costs ρ = 0.023, and ρ = 0.0229 remains" in str(refused), "the two never look alike"
+    assert "costs ρ = 0.023, and ρ = 0.0229 remains" in str(BudgetExceeded("ρ", cost=limit, remaining=limit, limit=limit))
+
+
+@pytest.mark.parametrize(
+    ("remaining", "fitting", "said"),
+    [
+        (Fraction(0), Fraction(0), "The budget is used up."),
+        (Fraction(1, 10**40), Fraction(0), "nothing usable remains"),
+        (Fraction(1, 100), Fraction(1, 10), "epsilon=0.1 would fit"),
+    ],
+)
+def test_dust_is_called_so_and_nothing_is_called_used_up(remaining: Fraction, fitting: Fraction, said: str) -> None:
+    refused = BudgetExceeded("ρ", cost=Fraction(1), remaining=remaining, fitting_epsilon=fitting, cost_epsilon=Fraction(2))
+    assert said.lower() in str(refused).lower()
+    assert ("used up" in str(refused)) == (remaining == 0)
+
+
+@pytest.mark.parametrize(
+    ("amount", "up", "down"),
+    [
+        (1000, "1,000", "1,000"),
+        (Fraction(2000, 3), "667", "666"),
+        (Fraction(4000, 3), "1,340", "1,330"),
+        (999_900, "1e6", "999,000"),
+        (10**9, "1e9", "1e9"),
+        (Fraction(1, 10**5), "1e-5", "1e-5"),
+    ],
+)
+def test_large_amounts_are_written_with_commas_in_words_and_refusals_alike(amount: Any, up: str, down: str) -> None:
+    assert (words.format_up(Fraction(amount), 3), words.format_down(Fraction(amount), 3)) == (up, down)
+    refused = BudgetExceeded("ε", cost=Fraction(amount), remaining=Fraction(amount))
+    assert f"costs ε = {up}, and ε = {down} remains" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "warned"),
+    [
+        (1, Fraction(1, 10**6), ""),
+        (20, Fraction(1, 10**4), ""),
+        (Fraction(2001, 100), Fraction(0), "ε"),
+        (10**9, Fraction(0), "ε"),
+        (1, Fraction(11, 10**5), "δ"),
+        (1000, Fraction(1, 2), "εδ"),
+    ],
+)
+def test_a_budget_that_promises_next_to_nothing_says_so(epsilon: Any, delta: Fraction, warned: str) -> None:
+    said = words.warn_of_weak_budget(Fraction(epsilon), delta)
+    assert "".join(each[0] for each in said) == warned
+    assert all("promises next to nothing" in each for each in said)

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.formulas import to_plain_formula, to_plain_formulas
-from discreet.cli.glossary import PAGES_OF_WORDS, list_spellings, normalise
 from discreet.cli.help import (
     find_topic,
     list_commands,
@@ -21,6 +19,7 @@ from discreet.cli.help import (
     read_topic,
     show_topic,
 )  # fmt: skip
+from discreet.cli.pages import PAGES_OF_WORDS, list_spellings, normalise, to_plain_formula, to_plain_formulas
 from discreet.errors import BadParameter
 from tests.support.console import DISCREET, run
 
@@ -79,7 +78,7 @@ PRINTED = (
     "half-width", "confidence", "simultaneous", "clipping", "clipped", "clipped statistic", "bounds", "privacy unit", "unit",
     "neighbours", "budget", "spent", "remaining", "account", "ledger", "entry", "cost", "debit", "charged", "certificate",
     "quote", "answer", "estimate", "group", "keys", "policy", "contribution bounds", "sensitivity", "post-processing",
-    "quarantine", "privacy loss",
+    "quarantine", "privacy loss", "privacy losses", "DP", "PLD", "alpha", "α",
 )  # fmt: skip
 """Words that answers, quotes, budgets and guarantees print, in the spellings that a reader types."""
 

@@ -4,9 +4,11 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
 from discreet.accounting.currencies import Zcdp
 from discreet.ledger import open_ledger
-from discreet.query.currency_advice import explain_currency
+from discreet.query.quote import explain_currency
 from tests.support import ledger_locations
 from tests.support.console import run
 from tests.support.small_ledger import make_small_ledger
@@ -46,7 +48,12 @@ def test_exit_codes(folder: Path) -> None:
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "gold").returncode == 2
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "zcdp").returncode == 2
     (folder / "text").write_text("no ledger\n" * 1000)
-    assert run("budget", folder / "text").returncode == 4
+    assert run("budget", folder / "text").returncode == 4, "a wrong name, and no ledger whose checks fail"
+    assert run("ledger", "check", folder / "text").returncode == 4
+    damaged = bytearray((folder / "l").read_bytes())
+    damaged[16:100] = bytes(84)  # what follows SQLite's signature
+    (folder / "damaged").write_bytes(damaged)
+    assert run("budget", folder / "damaged").returncode == 1, "it says that it is a ledger, and cannot be read"
     ledger = open_ledger(folder / "l")
     with ledger.store.write_transaction() as transaction:
         transaction.run("UPDATE discreet_accounts SET spent = '0'", ())
@@ -63,3 +70,28 @@ def test_a_ledger_in_postgres(database: str, folder: Path) -> None:
     head = run("ledger", "head", database, "--key", folder / "key")
     (folder / "head.json").write_text(head.stdout)
     assert run("ledger", "check", database, "--head", folder / "head.json").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"),
+    [
+        ("--epsilon 1", ""),
+        ("--epsilon 20 --delta 1e-4", ""),
+        ("--epsilon 1e9", "ε = 1e9 promises next to nothing"),
+        ("--epsilon 1000", "ε = 1,000 promises next to nothing"),
+        ("--epsilon 1 --delta 0.5", "δ = 0.5 promises next to nothing"),
+    ],
+)
+def test_a_budget_that_promises_next_to_nothing_is_opened_with_a_warning(tmp_path: Path, flags: str, warned: str) -> None:
+    for more in ((), ("--json",)):
+        opened = run("ledger", "open", tmp_path / f"{len(more)}.ledger", "--account", "hr", *flags.split(), *more)
+        assert opened.returncode == 0
+        assert "next to nothing" not in opened.stdout
+        assert opened.stderr.startswith(warned)
+        assert bool(opened.stderr) == bool(warned)
+
+
+def test_a_large_budget_is_written_with_commas(tmp_path: Path) -> None:
+    opened = run("ledger", "open", tmp_path / "hr.ledger", "--account", "hr", "--epsilon", "1000")
+    assert 'Opened account "hr": ε = 1,000.' in opened.stdout
+    assert "ε = 1,000 of 1,000 remaining" in run("budget", tmp_path / "hr.ledger").stdout

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -158,3 +159,21 @@ def test_the_cost_to_confirm_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> N
         plan = plan_workload(make_workload(WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
         _confirm(plan)
         assert float(prompts[-1].split()[3]) >= plan.cost.epsilon.upper
+
+
+def test_a_second_plan_that_the_account_cannot_pay_is_refused_in_epsilon(tmp_path: Path) -> None:
+    text = TOML.replace("delta = 1e-6\n", "")
+    plan = write_plan(tmp_path, text, f'ledger = "{tmp_path}/hr.ledger"\naccount = "hr"')
+    assert (
+        run("ledger", "open", tmp_path / "hr.ledger", "--account", "hr", "--epsilon", "1.5", "--delta", "1e-6").returncode
+        == 0
+    )
+    assert run("publish", plan, "--to", tmp_path / "first", "--yes").returncode == 0
+    plan.write_text(plan.read_text("utf-8").replace("error = 20", "error = 19"), "utf-8")
+    second = run("publish", plan, "--to", tmp_path / "second", "--yes")
+    assert second.returncode == 3
+    said = " ".join(second.stdout.split())
+    [sentence] = re.findall(r"The account does not have that much:[^:]*?, unless this publication was charged before", said)
+    for text in (sentence, second.stderr):
+        assert "ε = " in text
+        assert "ρ" not in text[: text.index("ε = ")]

@@ -41,6 +41,16 @@ def test_a_password_is_never_shown(address: str, caplog: pytest.LogCaptureFixtur
     assert bool(caplog.messages) == is_postgres(address)
 
 
+def test_a_refusal_names_the_page_about_its_engine() -> None:
+    for address, page in (
+        (UNREACHABLE[0], "docs/scale.md#postgresql"),
+        ("none.csv", "docs/asking.md#which-files-can-be-read"),
+    ):
+        with pytest.raises(SourceRefused) as refusal:
+            connect(address, table="people", unit="id", epsilon=1)
+        assert refusal.value.see == page
+
+
 def test_the_ending_of_a_file_is_named() -> None:
     with pytest.raises(SourceRefused, match=r"^'people\.xls': \.xls is not a kind"):
         connect("people.xls", unit="id", epsilon=1)

@@ -14,8 +14,8 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres.engine import Postgres
 from discreet.query import ast
 from discreet.query.grid import grid_range_of
+from discreet.sql.dialects import clip, key_literal, source_column
 from discreet.sql.expressions import Lowering, exp
-from discreet.sql.terms import clip, key_literal, source_column
 from tests.support.expression_laws import EXTREMES, ROWS, find_wrong_extremes, find_wrong_keys, find_wrong_values
 from tests.support.oracle import Oracle
 from tests.support.postgres_server import Server

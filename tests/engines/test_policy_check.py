@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadParameter, SourceRefused
-from discreet.query.answer import ADJUSTED_POLICY_NOTE
+from discreet.query.contribution import ADJUSTED_POLICY_NOTE
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect

@@ -15,7 +15,7 @@ from discreet.engines.duckdb import engine as duckdb_engine
 from discreet.ledger import open_ledger
 from discreet.query.schema import ROW, ROW_UNIT_NOTE, Column, Kind, Table, format_unit, parse_unit
 from discreet.session.session import Session
-from discreet.sql.terms import SQL, encode_tuple
+from discreet.sql.dialects import SQL, encode_tuple
 from tests.support.conformance import answer_with, find_differences, find_join_differences
 from tests.support.mangled_queries import Opening
 from tests.support.postgres_server import Server

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet.accounting.divergences import hockey_stick, max_divergence, renyi_divergence
 from discreet.accounting.textbook import bad_set_mass
-from discreet.lab.exercises.sensitivity import brute_force_sensitivity
+from discreet.lab.exercises.accuracy import brute_force_sensitivity
 from discreet.units import Neighbours, bounded_sum, count, counts, histogram, mean
 
 Pair = tuple[list[Fraction], list[Fraction]]

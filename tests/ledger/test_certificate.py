@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.entries import encode_answer, hash_measurement
 from discreet.ledger.keys import default_key_path, load_key
 from discreet.ledger.verify import verify
-from discreet.query.receipt import Receipt
 from tests.support.certificates import ANSWER, EVENT, MEASUREMENT, issue_certificate, list_false_claims
 
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import codec
-from discreet.accounting.currencies import Pure
+from discreet.accounting.currencies import Pure, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable
 from discreet.events import Claim, GaussianEvent, compose, repeat
 from discreet.ledger import open_ledger
@@ -26,7 +26,6 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.query.receipt import Receipt
 from discreet.units import to_sensitivity
 from tests.support.jsonl_store import SCHEME
 from tests.support.ledger_locations import MEMORY

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerCorrupted, LedgerUnavailable
 from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
@@ -22,7 +23,6 @@ from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AccountOpened, AnswerRecorded, encode
 from discreet.ledger.store import read_account
-from discreet.query.receipt import Receipt
 from tests.support.small_ledger import THIRD, debit_and_record, make_small_ledger
 
 ROOT = Path(__file__).parent.parent.parent

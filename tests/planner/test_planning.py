@@ -58,7 +58,7 @@ def test_noise_as_large_as_the_answer_is_warned_of() -> None:
         (Count(), {"epsilon": 1, "delta": -0.1}, "at least 0"),
         (Count(), {"epsilon": 1, "confidence": 1}, "confidence"),
         (Mean(0, 1), {"epsilon": 1, "n": 5, "neighbours": Neighbours.ADD_REMOVE}, "a sum and a count"),
-        (Count(), {"error": 1, "queries": 2000}, "At ε = 10 Laplace reaches 2114"),
+        (Count(), {"error": 1, "queries": 2000}, "At ε = 10 Laplace reaches 2,114"),
         (Proportion(), {"error": 1e-6, "n": 10, "queries": 2000}, "people are enough at ε = 10"),
         (Proportion(), {"error": 1e-15, "epsilon": 1e-3}, "no n up to 10^15"),
     ],

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
 from discreet.query.answer import Answer, ExactTotals, release
 from discreet.query.calibrate import Measurement
-from discreet.query.receipt import Receipt
 from discreet.testing import seeded_bits
 from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 
@@ -288,3 +288,28 @@ def test_an_average_of_nothing_is_not_reliable() -> None:
         for _ in range(50)
         for _, row in asked.ask("SELECT dept, AVG(pay) AS m FROM people GROUP BY dept", epsilon=1).rows
     )
+
+
+@pytest.mark.parametrize(
+    ("sql", "clips"),
+    [
+        ("SELECT COUNT(*) AS n FROM people", False),
+        ("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", False),
+        ("SELECT COUNT(DISTINCT id) AS n FROM people", False),
+        ("SELECT SUM(pay) AS s FROM people", True),
+        ("SELECT COUNT(*) AS n, AVG(pay) AS m FROM people", True),
+    ],
+)
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_an_answer_speaks_of_clipping_only_where_values_are_clipped(sql: str, clips: bool, simultaneous: bool) -> None:
+    answer = session().ask(sql, epsilon=1, simultaneous=simultaneous)
+    assert ("clip" in repr(answer)) == clips
+    assert "with probability ≥ 95%" in answer.explanation
+    assert ("together" in answer.explanation) == simultaneous
+
+
+def test_a_view_of_counts_restates_what_its_intervals_hold() -> None:
+    answer = session().ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=1)
+    top = answer.order_by("n", descending=True).limit(1)
+    assert "All intervals together contain their counts within the limits" in top.explanation
+    assert "Each interval contains" not in top.explanation

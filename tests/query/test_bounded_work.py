@@ -26,6 +26,7 @@ from discreet.session.session import Session
 from discreet.units import Sensitivity
 from tests.support.people import session
 
+TOO_WIDE = r"^The answer has more than 300 columns\. Ask for at most 300 at once\.$"
 MOST_CALLS = 5_500_000
 """Python makes about ten million in a second."""
 
@@ -93,8 +94,9 @@ def test_whatever_is_accepted_is_quoted_in_bounded_work(name: str, account: str)
 @pytest.mark.parametrize(
     ("sql", "price_of", "told"),
     [
-        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, f"more than 300 columns. Ask for at most {MAX_COLUMNS}"),
-        (columns(*(f"SUM(age+{i})" for i in range(700))), {"epsilon": 1}, "more than 300 columns"),
+        # reading stops at the first column that is too many, so how many follow is not known
+        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, TOO_WIDE),
+        (columns(*(f"SUM(age+{i})" for i in range(700))), {"epsilon": 1}, TOO_WIDE),
         (columns(*(f"VARIANCE(age + {i})" for i in range(101))), {"epsilon": 1}, "needs 303 statistics. Ask for fewer"),
         (columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range(60))), {"epsilon": 1}, "1 statistic and 60 quantiles"),
         (columns(*(f"COUNT(DISTINCT age // {i + 1})" for i in range(31))), {"epsilon": 1},
@@ -128,7 +130,7 @@ def _refused(asked: Session, sql: str, price_of: dict[str, Any], told: str) -> N
 
 def test_questions_in_python_have_the_same_limits() -> None:
     many = {f"a{i}": (col("age") + i).sum() for i in range(MAX_COLUMNS + 1)}
-    with pytest.raises(QueryRefused, match="more than 300 columns"):
+    with pytest.raises(QueryRefused, match=TOO_WIDE):
         session().quote(select(**many), epsilon=1)
     with pytest.raises(QueryRefused, match="304 statistics"):
         session().quote(select(n=count(), **{f"a{i}": (col("age") + i).variance() for i in range(101)}), epsilon=1)

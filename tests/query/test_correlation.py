@@ -9,13 +9,13 @@ import duckdb
 import pytest
 
 from discreet import connect
+from discreet.accounting.currencies import Receipt
 from discreet.errors import QueryRefused
 from discreet.query import ast, estimates
 from discreet.query.aggregates import Correlation, Covariance
 from discreet.query.answer import Answer, ExactTotals, release
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.parser import parse_sql
-from discreet.query.receipt import Receipt
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import CentredProduct, Statistic
 from discreet.testing import seeded_bits

@@ -14,11 +14,11 @@ import pytest
 
 from discreet import connect
 from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_decimal
+from discreet.accounting.currencies import Receipt
 from discreet.query import estimates
 from discreet.query.answer import Answer, ExactTotals, release
 from discreet.query.estimates import Average, Estimate
 from discreet.query.postprocess import project_to_total
-from discreet.query.receipt import Receipt
 from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours

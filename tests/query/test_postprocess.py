@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.query.answer import Answer, ExactTotals, release
 from discreet.query.estimates import Estimate
 from discreet.query.postprocess import apportion, project_to_total
-from discreet.query.receipt import Receipt
 from discreet.testing import seeded_bits
 from tests.support.chance import FALSE_POSITIVE, binomial_tail
 from tests.support.people import COUNTS, session

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 from discreet import col, connect, count, select
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.ledger.keys import load_key
@@ -22,14 +23,12 @@ from discreet.query.answer import Answer, ExactTotals, IntervalOptions, release
 from discreet.query.calibrate import Measurement
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.parser import parse_sql
-from discreet.query.receipt import Receipt
 from discreet.query.record import measurement_spec
 from discreet.query.schema import Key
 from discreet.query.view import select_rows
 from discreet.testing import seeded_bits
 from discreet.workload import WorkloadQuery, plan_workload
-from discreet.workload.execution import execute_plan
-from discreet.workload.publishing import publish
+from discreet.workload.publishing import execute_plan, publish
 from tests.support.chance import FALSE_POSITIVE, binomial_tail
 from tests.support.ledger_sessions import charged_folder, open_session, read_spent
 from tests.support.people import session

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from discreet._numbers import read_decimal
-from discreet.accounting.currencies import Filter, Gdp, Pure, Rdp, Zcdp
+from discreet.accounting.currencies import Filter, Gdp, Pure, Rdp, Receipt, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRefused
 from discreet.events import Composition, GaussianEvent, compose
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.mechanisms import Laplace
-from discreet.query.receipt import Receipt
 from discreet.units import to_sensitivity
 from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 

@@ -34,9 +34,8 @@ class Place:
 
     def ask(self, query: Any, **given: Any) -> tuple[Answer, Answer]:
         """Ask both, with the same bits."""
-        bits = {"bits": seeded_bits(self.asked)}
-        twin = self.twin.ask(query, **given, **bits)
-        local = bits if isinstance(self.asking, Session) else {}
+        twin = self.twin.ask(query, **given, bits=seeded_bits(self.asked))
+        local = {"bits": seeded_bits(self.asked)} if isinstance(self.asking, Session) else {}
         answer = self.asking.ask(query, **given, **local)
         self.asked += twin.charged
         return answer, twin

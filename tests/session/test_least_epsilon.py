@@ -216,7 +216,10 @@ def test_a_policy_declares_it(tmp_path: Path) -> None:
 
 
 def test_no_refusal_proposes_an_epsilon_that_is_below_the_least() -> None:
-    for left, said in ((Fraction(1, 2), "epsilon=0.5 would fit"), (Fraction(1, 16), "The budget is used up")):
+    for left, said in (
+        (Fraction(1, 2), "epsilon=0.5 would fit"),
+        (Fraction(1, 16), r"ε = 0\.0625 remains\. Nothing usable remains: the policy accepts no query below ε = 0\.125"),
+    ):
         session = opened(Fraction(1, 8))
         session = replace(session, account=MemoryAccount(create_budget(1 + left, 0)))
         session.ask(COUNT, epsilon=1)

@@ -191,3 +191,37 @@ def test_a_recorded_answer_is_shown_as_the_first_one_was(charged_folder: Path) -
     assert repr(first).split("Cost:")[0] == repr(again).split("Free:")[0]
     assert [column.unit for column in again.schema] == ["rows", "distinct id", ""]
     assert all(isinstance(row[2].value, int) for _, row in again.rows)
+
+
+COUNT = "SELECT COUNT(*) AS n FROM people"
+
+
+@pytest.mark.parametrize(
+    ("sql", "epsilon", "options", "said"),
+    [
+        (COUNT, Fraction(1, 8), {}, "its cost was ε = 0.25, and that of this one is ε = 0.125"),
+        ("SELECT COUNT(*) AS m FROM people", Fraction(1, 4), {}, "its columns are n, and those of this one are m"),
+        (BY_DEPARTMENT, Fraction(1, 4), {}, "its columns are n, and those of this one are dept, "),
+        (COUNT, Fraction(1, 4), {"neighbours": "replace"}, "it is about (id: add or remove one unit), and this one about ("),
+        (f"{COUNT} WHERE age > 30", Fraction(1, 4), {}, "the cost and the noise are the same, so the query's text, the "),
+        (COUNT, Fraction(1, 4), {"label": "2026-11"}, "the cost and the noise are the same, so the query's text, the "),
+    ],
+)
+@pytest.mark.parametrize("account", ["hr", "pure"])
+def test_an_id_that_is_taken_says_what_differs(
+    charged_folder: Path, account: str, sql: str, epsilon: Fraction, options: dict[str, Any], said: str
+) -> None:
+    open_session(charged_folder, account).ask(COUNT, epsilon=Fraction(1, 4), id="monday")
+    spent = read_spent(charged_folder, account)
+    with pytest.raises(BadParameter) as refused:
+        open_session(charged_folder, account, **options).ask(sql, epsilon=epsilon, id="monday")
+    assert said in str(refused.value)
+    assert "Take a new id for a new query." in str(refused.value)
+    assert read_spent(charged_folder, account) == spent
+
+
+def test_an_id_that_is_taken_in_memory_says_what_differs() -> None:
+    session = connect(people(), table="people", unit="id", unique=True, epsilon=2)
+    session.ask(COUNT, epsilon=1, id="monday")
+    with pytest.raises(BadParameter, match=r"its cost was ε = 1, and that of this one is ε = 0\.5"):
+        session.ask(COUNT, epsilon=Fraction(1, 2), id="monday")

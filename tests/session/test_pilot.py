@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from discreet._numbers import Number, to_rational
-from discreet.accounting.currencies import Pure, Rdp, Zcdp
+from discreet.accounting.currencies import Pure, Rdp, Receipt, Zcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.events import Composition
 from discreet.ledger.memory import MemoryAccount
-from discreet.query.receipt import Receipt
 from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from tests.query.test_quote import blind

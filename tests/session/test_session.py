@@ -10,6 +10,7 @@ import discreet.session
 from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE
 from discreet.errors import BadParameter, DiscreetError
 from discreet.session import Executor
+from discreet.session.connect import connect
 from discreet.testing import seeded_bits
 from tests.support.people import session
 
@@ -87,3 +88,16 @@ def test_an_outline_needs_no_bounds_that_are_still_to_be_found() -> None:
     assert place.outline("SELECT SUM(pay) AS s FROM people").max_groups == 1
     assert place.account.budget.spent == 0
     assert place.ask("SELECT SUM(pay) AS s FROM people", epsilon=8, bits=seeded_bits(1)).rows
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "warned"), [(1, 0, 0), (20, 1e-4, 0), (1000, 0, 1), (1, 0.5, 1), (1000, 0.5, 2)]
+)
+def test_sessions_quotes_and_answers_say_that_a_budget_promises_next_to_nothing(
+    epsilon: float, delta: float, warned: int
+) -> None:
+    session = connect("examples/people.csv", unit="id", unique=True, epsilon=epsilon, delta=delta)
+    sql = "SELECT COUNT(*) AS n FROM people"
+    answer = session.ask(sql, epsilon=1)
+    for text in (repr(session), " ".join(session.quote(sql, epsilon=1).notes), " ".join(answer.notes)):
+        assert text.count("promises next to nothing") == warned

@@ -204,7 +204,17 @@ def test_the_table_is_named_as_it_must_be_written(name: str, hint: str, tmp_path
 
 
 def test_what_is_dropped_for_want_of_a_declaration_is_said_with_the_answer() -> None:
-    answer = connect(CSV, unit="id", epsilon=1).ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
-    note = "max_groups and max_rows are not declared: each id counts in one group, with one row per group"
-    assert note in answer.explanation
-    assert note in answer.to_json()
+    session = connect(CSV, unit="id", keys={"dept": ["sales", "legal"]}, epsilon=2)
+    grouped = "max_groups and max_rows are not declared: each id counts in one group, with one row per group; "
+    plain = "max_rows is not declared: each id counts with one row; "
+    for sql, note, other in (
+        ("SELECT COUNT(*) AS n FROM people", plain, "max_groups"),
+        ("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", grouped, plain),
+    ):
+        answer = session.ask(sql, epsilon=1)
+        for text in (answer.explanation, answer.to_json(), " ".join(session.quote(sql, epsilon=1).notes)):
+            assert note in text
+            assert other not in text
+    declared = connect(CSV, unit="id", max_rows=2, epsilon=1)
+    assert "not declared" not in declared.ask("SELECT COUNT(*) AS n FROM people", epsilon=1).explanation
+    assert "max_groups is not declared" in repr(declared), "a session may be asked for groups"

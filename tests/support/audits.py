@@ -22,12 +22,12 @@ from discreet import (
     audit,
     connect,
 )
+from discreet.accounting.currencies import Receipt
 from discreet.auditor import Finding
 from discreet.auditor.claims import Claim
 from discreet.auditor.targets import SampledMechanism, Target
 from discreet.noise import SYSTEM, Bits, selection
 from discreet.query.answer import ExactTotals, release
-from discreet.query.receipt import Receipt
 from discreet.session.session import Session
 
 CONFIDENCE = 1 - 1e-7

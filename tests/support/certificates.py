@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.accounting.currencies import Currency, Pure
+from discreet.accounting.currencies import Currency, Pure, Receipt
 from discreet.events import DiscreteLaplaceEvent, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.certificate import make_certificate
@@ -13,7 +13,6 @@ from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of, to_canonical_json
 from discreet.ledger.keys import SigningKey, default_key_path, load_key
 from discreet.ledger.verify import Verification
-from discreet.query.receipt import Receipt
 from discreet.units import to_sensitivity
 
 MEASUREMENT = {

@@ -14,8 +14,7 @@ from discreet.errors import QueryRefused
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, Table
-from discreet.sql.dialects import Dialect
-from discreet.sql.terms import bigint_literal
+from discreet.sql.dialects import Dialect, bigint_literal
 from discreet.units import Neighbours
 from tests.support.engine_differences import DIFFERENCES
 from tests.support.oracle import reference

@@ -1,7 +1,7 @@
 """Numbers and columns as other libraries hold them: NumPy, pandas, Polars, and a stand-in for PyTorch.
 
 PyTorch is not among the development tools: its wheel on PyPI brings several gigabytes of CUDA. `Tensor` has the protocol
-of a tensor on the CPU, with its failures, and no more; the tests were run once with torch 2.13 itself in its place.
+of a tensor on the CPU, with its failures, and no more; the tests were run with torch 2.13 itself in its place.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,14 @@ class Tensor:
         return f"torch.{self._array.dtype}"
 
     def item(self) -> Any:
+        if self._array.size != 1:
+            raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
         return self._array.item()
+
+    def __float__(self) -> float:
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return float(self._array.item())
 
     def __array__(self, dtype: Any = None) -> Any:
         if self.requires_grad:

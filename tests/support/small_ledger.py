@@ -3,11 +3,11 @@
 from fractions import Fraction
 from pathlib import Path
 
+from discreet.accounting.currencies import Receipt
 from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.chain import Ledger
 from discreet.ledger.quarantine import FailureKind
-from discreet.query.receipt import Receipt
 
 THIRD = compose(Claim(Fraction(1, 3), Fraction(0)))
 

@@ -12,7 +12,7 @@ from discreet import EngineFailed, SourceRefused, connect
 from discreet.engines.spark.engine import Spark
 from discreet.engines.spark.session import SETTINGS, drop_unused_views, new_session
 from discreet.query.schema import Kind
-from discreet.sql.terms import column
+from discreet.sql.dialects import column
 from tests.support.engine_sessions import read_totals
 from tests.support.spark_session import GLOBAL_SCHEMA, USER_SETTINGS
 

@@ -13,7 +13,7 @@ from math import ceil, floor, isfinite
 from typing import Any
 
 from discreet import formats
-from discreet._numbers import Bounds, decimal_down, decimal_up, format_down, format_up, to_rational
+from discreet._numbers import Bounds, ceil_digits, decimal_down, decimal_up, format_down, format_up, to_rational
 from discreet.accounting.currencies import (
     Currency,
     Filter,
@@ -26,6 +26,41 @@ from discreet.events import Event
 
 SHOWN_DIGITS = 3
 """How many digits of an ε or an amount people read."""
+
+WEAK_EPSILON = 10
+"""Above this ε a plan is warned of: up to it a guarantee is called reasonable [PHK23]."""
+MAX_USUAL_EPSILON = 20
+"""Above this ε a budget is warned of: it is more than the census of 2020 used, 19.61 [Cen21], the largest of the releases
+that docs/choosing-epsilon.md lists."""
+MAX_USUAL_DELTA = Fraction(1, 10**4)
+"""Above this δ a budget is warned of: of 10,000 people, one record in clear satisfies it (docs/choosing-epsilon.md)."""
+
+
+def warn_of_weak_budget(epsilon: Fraction | float, delta: Fraction) -> tuple[str, ...]:
+    """Say plainly which part of a budget promises next to nothing; nothing of a usual one.
+
+    >>> warn_of_weak_budget(Fraction(20), Fraction(1, 10**4))
+    ()
+    >>> print(*warn_of_weak_budget(Fraction(1000), Fraction(1, 2)), sep="\\n")
+    ε = 1,000 promises next to nothing: an answer may be e^1,000 times as likely with one person's rows as without them. \
+Published releases used at most about 20; see docs/choosing-epsilon.md.
+    δ = 0.5 promises next to nothing about 2 people or more: publishing one record in clear, chosen at random from n, \
+satisfies δ = 1/n. Choose δ far below 1/n, for example 1e-6.
+    """
+    said = []
+    if epsilon > MAX_USUAL_EPSILON:
+        shown = format_up(epsilon, SHOWN_DIGITS)
+        said.append(
+            f"ε = {shown} promises next to nothing: an answer may be e^{shown} times as likely with one person's rows as "
+            f"without them. Published releases used at most about {MAX_USUAL_EPSILON}; see docs/choosing-epsilon.md."
+        )
+    if delta > MAX_USUAL_DELTA:
+        said.append(
+            f"δ = {format_up(delta, SHOWN_DIGITS)} promises next to nothing about {ceil(1 / delta):,} people or more: "
+            "publishing one record in clear, chosen at random from n, satisfies δ = 1/n. Choose δ far below 1/n, for "
+            "example 1e-6."
+        )
+    return tuple(said)
 
 
 class _Sentence:
@@ -108,8 +143,20 @@ class Cost(_Sentence):
         >>> Cost(Bounds(0.5, 0.5), Fraction(1, 10**6), Zcdp(), Fraction(1, 99), Fraction(2), Fraction(2)).describe_charge()
         'ε = 0.5 at δ = 1e-6, 0.51% of the budget (ρ = 0.0102, zCDP)'
         """
-        amount = f"{self.currency.symbol} = {format_up(self.amount, SHOWN_DIGITS)}, {notion_of(self.currency)}"
+        amount = f"{self.currency.symbol} = {self._format_amount()}, {notion_of(self.currency)}"
         return self.describe() if self.currency.counts_epsilon else f"{self.describe()} ({amount})"
+
+    def _format_amount(self) -> str:
+        """The amount, rounded up; but what fits is not shown as more than its budget, which is shown rounded down.
+
+        >>> from discreet.accounting.currencies import Zcdp
+        >>> whole = Fraction(22911, 10**6)
+        >>> Cost(Bounds(0.9, 0.9), Fraction(1, 10**6), Zcdp(), whole, Fraction(0), whole)._format_amount()
+        '0.0229'
+        """
+        if isfinite(self.amount) and to_rational(self.amount) <= self.limit < ceil_digits(self.amount, SHOWN_DIGITS):
+            return format_down(self.limit, SHOWN_DIGITS)
+        return format_up(self.amount, SHOWN_DIGITS)
 
     def __str__(self) -> str:
         return f"Cost: {self.describe()}. Budget: {describe_budget(self.budget, self.delta)}."
@@ -149,7 +196,7 @@ class Cost(_Sentence):
             f", and {format_percent_up(reserved)} of δ is reserved for partition selection and claims" if reserved else ""
         )
         return (
-            f"{said}: the account charges {self.currency.symbol} = {format_up(self.amount, SHOWN_DIGITS)} "
+            f"{said}: the account charges {self.currency.symbol} = {self._format_amount()} "
             f"({notion_of(self.currency)}), whose conversion to ε has a margin{share}."
         )
 

@@ -20,7 +20,8 @@ docs/decisions/0002-no-filter-on-the-curve.md.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
@@ -56,7 +57,7 @@ from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
-from discreet.events import Event
+from discreet.events import Composition, Event, compose
 
 DEFAULT_DELTA = Fraction(1, 10**6)
 """The δ at which ε is reported where the session has none."""
@@ -399,7 +400,7 @@ class Filter:
         fractions. The exact sums are within the limits, so the rounded ones need not exceed them.
         """
         if amount > self.limit - self.spent:
-            raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining)
+            raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining, limit=self.limit)
         if delta > self.delta_limit - self.delta_spent:
             raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
         spent, delta_spent = self.spent + to_rational(amount), self.delta_spent + delta
@@ -426,6 +427,22 @@ class Filter:
         Fraction(3333, 5000)
         """
         return largest_epsilon(self.currency, self.remaining, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that a measurement was paid for. Only an account makes one, and `release` asks for it before it draws noise."""
+
+    entry: int
+    event: Composition
+    remaining: Fraction | None = None  # in the account's currency, right after this entry
+    paid_by: str | None = None  # the other account of the family whose debit this continues; None: the account's own
+
+    def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
+        """Return one receipt for each measurement of a workload that was paid for as one."""
+        if compose(*events) != self.event:
+            raise AssertionError("this receipt is for another workload")
+        return tuple(replace(self, event=event) for event in events)
 
 
 PROPOSED_DIGITS = (4, 8, 12)

@@ -1,4 +1,7 @@
-"""Moments of Poisson samples: the sums of `accounting.renyi`, which proves them, in doubles that are rounded up."""
+"""Moments of Poisson samples: the sums of `accounting.renyi`, which proves them, in doubles that are rounded up.
+
+They are apart from `renyi` because they need NumPy, which a session without samples does not load to open an account.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction

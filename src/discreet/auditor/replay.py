@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.accounting.currencies import Receipt
 from discreet.events import DiscreteLaplaceEvent, GaussianEvent
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise import Bits
@@ -20,7 +21,6 @@ from discreet.query.answer import ExactTotals, Keys, release
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Noise
-from discreet.query.receipt import Receipt
 from discreet.query.statistics import Statistic
 from discreet.units import Sensitivity
 

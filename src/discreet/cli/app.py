@@ -1,20 +1,36 @@
 """The program that the commands belong to, and the overview that it prints without a command.
 
 Python names parameters and the command line names flags. `App` makes every command rewrite the errors that it raises, so
-that the rest of discreet writes them once, for Python; it also knows the page that explains the command.
+that the rest of discreet writes them once, for Python; it also knows the page that explains the command. The rest of
+discreet writes a parameter as Python does: `unit="id"`, `bounds={"pay": (0, 200)}`, `fresh=True`, or `size=` without a
+value. `spell_flags` is the one place that translates them.
+
+>>> from discreet.errors import BadParameter
+>>> print(spell_flags(BadParameter("bounds", "5", "not bounds", 'give bounds={"pay": (0, 200)}'), {"bounds": "--bounds"}))
+--bounds is 5: not bounds. Give --bounds pay=0:200.
 """
 
+import re
 import sys
-from collections.abc import Callable
+from ast import literal_eval
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from discreet.cli.spelling import list_spellings, spell_flags, spell_text
-from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError, MissingDeclarations
+from discreet.errors import (
+    PARAMETER_PAGES,
+    BadExpression,
+    BadParameter,
+    DiscreetError,
+    LedgerUnavailable,
+    MissingDeclarations,
+)
 
 PANELS = ASKING, BUDGETING, ACCOUNTING, CHECKING, LEARNING = (
     "Query data", "Manage budgets", "Compute costs", "Check claims", "Learn",
@@ -86,6 +102,14 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """The parameters of the command, `--help` included."""
         return _read_without_pydantic(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse what was typed. A flag with one value that is given twice is refused: the last one would win silently."""
+        typed = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+        for each, times in Counter(typed).items():
+            if times > 1 and not each.multiple and not getattr(each, "is_flag", True):
+                ctx.fail(f"Option {each.opts[0]} takes one value, and is given {times} times. Give it once.")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -227,3 +251,75 @@ def root(
         from rich.console import Console
 
         Console(highlight=False, soft_wrap=True).print(OVERVIEW)
+
+
+# -- how an error that was written for Python reads in a shell -------------------------------------------------------------
+
+OTHER_NAMES = {"weights": "weight", "lower": "bounds", "upper": "bounds", "folder": "to", "ledger": "place", "query": "sql"}
+"""Parameters of Python that a command calls otherwise, where it has no option or argument of the same name."""
+
+_VALUE = r"""\([^()]*\)|\{[^{}]*\}|"[^"]*"|'[^']*'|[\w.+%-]*\w%?"""
+_PARAMETER = re.compile(rf"(?<![\w.-])(?P<name>[a-z][a-z_0-9]*)=(?!=)(?P<value>{_VALUE})?")
+
+
+def list_spellings(parameters: Iterable[Any], others: Mapping[str, str]) -> dict[str, str]:
+    """What each parameter is called in a shell, by the options and arguments of a command.
+
+    Args:
+        parameters: those of the command, as typer has them.
+        others: parameters of Python that this command calls otherwise, by the name of its own parameter.
+    """
+    known = {}
+    for each in parameters:
+        is_option = each.param_type_name == "option"
+        known[str(each.name)] = each.opts[0] if is_option else str(each.metavar or each.name).upper()
+    return {**{name: known[own] for name, own in OTHER_NAMES.items() if own in known}, **known} | {
+        name: known[own] for name, own in others.items()
+    }
+
+
+def spell_flags(mistake: DiscreetError, spellings: Mapping[str, str]) -> DiscreetError:
+    """The same error, with its message in the words of the command."""
+    if isinstance(mistake, BadExpression):  # its epsilon= is part of the text that the user wrote
+        return mistake
+    message = str(mistake)
+    if isinstance(mistake, LedgerUnavailable) and mistake.make_at is not None:
+        hint = f"check ledger=, or make one: discreet ledger open {quote(mistake.make_at)} --account hr --epsilon 1"
+        message = str(LedgerUnavailable(mistake.where, mistake.reason, hint))
+    if isinstance(mistake, BadParameter) and mistake.name in spellings:
+        message = spellings[mistake.name] + message.removeprefix(mistake.name)
+        mistake.name = spellings[mistake.name]
+    mistake.args = (spell_text(message, spellings),)
+    return mistake
+
+
+def spell_text(text: str, spellings: Mapping[str, str]) -> str:
+    """Spell `unit="id"` as `--unit id`, `bounds={"pay": (0, 200)}` as `--bounds pay=0:200`, `fresh=True` as `--fresh`.
+
+    >>> flags = {"size": "--size", "weights": "--weight", "fresh": "--fresh"}
+    >>> spell_text('give size=, weights={"n": 2} or fresh=True', flags)
+    'give --size, --weight n=2 or --fresh'
+    """
+
+    def spell(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        if name not in spellings:
+            return found[0]
+        return spellings[name] if value in (None, "True") else f"{spellings[name]} {_spell_value(value)}"
+
+    return _PARAMETER.sub(spell, text)
+
+
+def _spell_value(value: str) -> str:
+    if not value.startswith(("{", "(")):
+        return value.strip("\"'")
+    try:
+        parsed = literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+    if isinstance(parsed, tuple):  # names have commas between them, the ends of a range a colon
+        return ("," if isinstance(parsed[0], str) else ":").join(map(str, parsed))
+    marks: dict[type, str] = {tuple: ":", list: ","}
+    return " ".join(
+        f"{name}={marks[type(each)].join(map(str, each)) if type(each) in marks else each}" for name, each in parsed.items()
+    )

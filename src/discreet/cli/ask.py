@@ -24,6 +24,7 @@ from discreet.cli.options import (
     NonNegative,
     Pilot,
     Plot,
+    QueryArguments,
     Simultaneous,
     Size,
     Spreadsheet,
@@ -85,8 +86,6 @@ def ask(
     """Run a query on a table about people and print a differentially private answer, with error bars and its cost."""
     from json import dumps
 
-    from discreet.cli.query import QueryArguments
-
     if json and csv:
         raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")
     if spreadsheet and not csv:
@@ -102,7 +101,7 @@ def ask(
         currency=currency, ledger=ledger, account=account, budget=budget, pilot=pilot, token=token,
     )  # fmt: skip
     session, cost = arguments.open_session(options)
-    for note in session.account_notes:
+    for note in (*session.account_notes, *(session.budget_warnings if csv else ())):  # CSV holds no notes
         print_warning(note)
     if consistent:
         _check_additive(session, sql)

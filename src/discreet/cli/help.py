@@ -22,7 +22,7 @@ from discreet.errors import PARAMETER_PAGES, BadParameter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from discreet.cli.glossary import Word
+    from discreet.cli.pages import Word
 
 COMMANDS = {
     "account": "docs/ledger.md#accounts",  # the word; the command of this name is the former one
@@ -99,7 +99,7 @@ def find_folder() -> Path:
 
 
 def _read_page(page: str) -> str:
-    from discreet.cli.formulas import to_plain_formulas
+    from discreet.cli.pages import to_plain_formulas
 
     folder = find_folder()
     path = folder / f"{page}.md"
@@ -111,7 +111,7 @@ def _read_page(page: str) -> str:
 @cache
 def list_words() -> dict[str, "Word"]:
     """The rows of the glossary, by every spelling of their names."""
-    from discreet.cli.glossary import list_spellings, read_words
+    from discreet.cli.pages import list_spellings, read_words
 
     return {spelling: word for word in reversed(read_words(_read_page(GLOSSARY))) for spelling in list_spellings(word)}
 
@@ -143,7 +143,7 @@ def find_topic(text: str) -> str:
     found = known.get(wanted) or known.get(wanted.removeprefix("--").replace("-", "_"))
     if found is not None:
         return found
-    from discreet.cli.glossary import find_word, list_spellings
+    from discreet.cli.pages import find_word, list_spellings
 
     if (word := find_word(text, list_words())) is not None:
         name = next(each for each in list_spellings(word) if list_words()[each] is word)
@@ -172,7 +172,7 @@ def list_commands() -> list[str]:
 
 def show_topic(text: str) -> str:
     """What `discreet help` shows: the row of the glossary, if the text is a word of it, and the page or section."""
-    from discreet.cli.glossary import find_word
+    from discreet.cli.pages import find_word
 
     topic = find_topic(text)
     word = None if text.startswith("--") or "#" in text else find_word(text, list_words())

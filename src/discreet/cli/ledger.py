@@ -8,7 +8,7 @@ import typer
 from discreet.cli.app import BUDGETING, App, app
 from discreet.cli.completion import complete_accounts
 from discreet.cli.options import CurrencyName, Delta, Json, LedgerArgument, PublicKey, SecretKey
-from discreet.cli.output import parse_number, print_json, print_line
+from discreet.cli.output import parse_number, print_json, print_line, print_warning
 from discreet.errors import BadParameter
 
 ledger = App(no_args_is_help=True, help="Manage durable budgets: accounts in a file or in PostgreSQL.")
@@ -33,11 +33,11 @@ def ledger_open(
 ) -> None:
     """Open an account with a budget that cannot be changed. Creates the ledger if it does not exist."""
     from discreet._numbers import decimal_down, decimal_up, format_down, format_up
-    from discreet.accounting.cost import SHOWN_DIGITS, describe_amount, format_at
+    from discreet.accounting.cost import SHOWN_DIGITS, describe_amount, format_at, warn_of_weak_budget
     from discreet.accounting.currencies import parse_currency
     from discreet.ledger import open_ledger
     from discreet.ledger.account import AccountState, warn_of_unrelated
-    from discreet.query.currency_advice import explain_currency
+    from discreet.query.quote import explain_currency
 
     kept = None if currency is None else parse_currency(currency)
     guarantee = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
@@ -45,6 +45,8 @@ def ledger_open(
     created = open_ledger(place, create=True).open_account(account, *guarantee, kept, parent)
     opened, budget = created.initial_state, created.initial_state.budget
     warning = warn_of_unrelated(opened, created.list_unrelated())
+    for weak in warn_of_weak_budget(guarantee[0], opened.delta):
+        print_warning(weak)
     notes = [*explain_currency(budget.currency, guarantee[0], opened.delta), *([] if warning is None else [warning])]
     if json:
         limits = {"limit": decimal_down(budget.limit), "reserved": decimal_down(budget.delta_limit)}

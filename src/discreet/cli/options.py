@@ -6,10 +6,10 @@ pay=0:200 are parsed here and nowhere else.
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial, wraps
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -23,9 +23,13 @@ from discreet.cli.completion import (
     complete_words,
 )
 from discreet.cli.output import parse_number
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError
+from discreet.paths import is_service
 from discreet.query.schema import about_column
 from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
+
+if TYPE_CHECKING:
+    from discreet.session.session import Session
 
 COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "Cost or error", "Source", "Answer"
 LEDGER_PANEL = "Ledger"
@@ -184,7 +188,7 @@ def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
     for name, typed in texts.items():
         if WRITTEN_OPTIONS[name].kind is dict and typed is not None:
             parse = _PARSERS.get(name) or partial(_split_pair, flag=_flag(name))
-            parsed[name] = _collect_pairs(map(parse, typed), _flag(name))
+            parsed[name] = collect_pairs(map(parse, typed), _flag(name))
         elif WRITTEN_OPTIONS[name].kind is list and typed is not None:
             parsed[name] = parse_names(typed, _flag(name))
         else:
@@ -192,10 +196,10 @@ def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
     return SourceOptions(**parsed)
 
 
-def _collect_pairs(pairs: Iterable[tuple[str, Any]], flag: str) -> dict[str, Any]:
+def collect_pairs(pairs: Iterable[tuple[str, Any]], flag: str) -> dict[str, Any]:
     """Return what was declared for each column; refuse a column that was declared twice, and differently.
 
-    >>> _collect_pairs([("age", (0, 30)), ("age", (17, 90))], "--bounds")
+    >>> collect_pairs([("age", (0, 30)), ("age", (17, 90))], "--bounds")
     Traceback (most recent call last):
     discreet.errors.BadParameter: --bounds is given twice for `age`: both cannot hold. Give one of them.
     """
@@ -342,3 +346,113 @@ def parse_weight(text: str) -> tuple[str, Fraction]:
     if not equals:
         raise BadParameter("--weight", repr(text), "not a column and its weight", "write --weight n=2")
     return name, parse_number(weight, "--weight")
+
+
+# -- a query as typed, for `ask` and `quote` -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryArguments:
+    """A query as typed: its SQL, its cost or error, and the account that pays."""
+
+    sql: str
+    epsilon: str | None
+    error: str | None
+    size: int | None
+    weight: list[str] | None
+    confidence: float
+    delta: str
+    currency: str | None
+    ledger: str | None
+    account: str | None
+    budget: str | None = None
+    pilot: str | None = None
+    token: str | None = None
+
+    def parse_cost(self) -> dict[str, Any]:
+        """What `Session.ask` and `Session.quote` take: ε, or an error and what it is relative to."""
+        if (self.epsilon is None) == (self.error is None):
+            given = "missing" if self.epsilon is None else "given with --error"
+            raise BadParameter("--epsilon", given, "a query has either a cost or an error", "give --epsilon or --error")
+        cost: dict[str, Any] = {
+            "size": self.size,
+            "weights": collect_pairs(map(parse_weight, self.weight), "--weight") if self.weight else None,
+        }
+        cost["confidence"] = self.confidence
+        if self.epsilon is not None:
+            cost["epsilon"] = parse_number(self.epsilon, "epsilon")
+        else:
+            cost["error"] = self.error
+        return cost if self.pilot is None else cost | {"pilot": parse_number(self.pilot, "pilot")}
+
+    def open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
+        """The session, and the cost of the query as `Session.ask` and `Session.quote` take it.
+
+        The budget is that of the ledger's account, or --budget, or exactly the cost of the query. Where the unit or the ε is
+        missing, all that is missing is listed."""
+        if is_service(options.source):
+            return self._open_service(options), self.parse_cost()
+        if self.token is not None:
+            raise BadParameter("token", "given", "only a service knows tokens", "leave it out, or name a service: https://…")
+        try:
+            return self._open_session(options)
+        except BadParameter as refused:
+            raise self._list_missing(options, refused) from None
+
+    def _open_service(self, options: SourceOptions) -> "Session":
+        """Return the session on a service; refuse the flags of what its owner declares."""
+        from discreet.session.connect import connect
+
+        own = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "source"}
+        given = {
+            name: each for name, each in own.items() if each is not None and (name, each) != ("neighbours", "add-remove")
+        }
+        delta = parse_number(self.delta, "delta")
+        paid = {"ledger": self.ledger, "account": self.account, "currency": self.currency, "epsilon": self.budget}
+        given |= {name: each for name, each in paid.items() if each is not None} | ({"delta": delta} if delta else {})
+        return connect(options.source, token=self.token, **given)
+
+    def _list_missing(self, options: SourceOptions, refused: BadParameter) -> BadParameter:
+        """Return what is missing besides the unit or the ε; what was refused, if it is neither of them."""
+        if (refused.name, refused.value) not in {("unit", "missing"), ("--epsilon", "missing")}:
+            return refused
+        from discreet.query.schema import ROW
+        from discreet.session.connect import open_account
+        from discreet.session.missing import find_missing, make_error
+        from discreet.session.source import open_source
+
+        without_unit, without_cost = options.unit is None and options.policy is None, self.epsilon is self.error is None
+        try:
+            delta = parse_number(self.delta, "delta")
+            if self.ledger is not None:
+                delta = open_account(None, 0, None, self.ledger, self.account)[1]
+            opened = open_source(replace(options, unit=ROW) if without_unit else options)
+            found = find_missing(self.sql, opened.table, auto_bounds=opened.auto_bounds, discovers_keys=delta > 0)
+        except DiscreetError:
+            return refused
+        return make_error(replace(found, unit=without_unit, epsilon=without_cost), refused, options)
+
+    def _open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
+        from discreet.session.connect import open_account, open_session
+
+        cost, delta = self.parse_cost(), parse_number(self.delta, "delta")
+        if self.ledger is not None:
+            self._check_ledger_options(delta)
+            return open_session(options, *open_account(None, 0, None, self.ledger, self.account)), cost
+        if self.pilot is not None and self.budget is None:
+            raise BadParameter(
+                "--pilot", self.pilot, "the cost of the query then depends on a private answer", "fix --budget beforehand"
+            )
+        limit = cost.get("epsilon") if self.budget is None else parse_number(self.budget, "budget")
+        account, delta = open_account(1 if limit is None else limit, delta, self.currency, None, self.account)
+        session = open_session(options, account, delta)
+        if limit is not None:
+            return session, cost
+        epsilon = session.find_epsilon(self.sql, **cost)
+        return replace(session, account=open_account(epsilon, delta, self.currency, None, None)[0]), cost
+
+    def _check_ledger_options(self, delta: Fraction) -> None:
+        for flag, given in (("--budget", self.budget), ("--delta", delta or None), ("--currency", self.currency)):
+            if given is not None:
+                reason = "the account of the ledger has its own, which cannot be changed"
+                raise BadParameter(flag, given, reason, "leave it out")

@@ -49,7 +49,7 @@ def print_chart(answer: "Answer") -> None:
     """Draw an answer in the terminal."""
     from rich.console import Console
 
-    from discreet.query.text_chart import draw_text_chart
+    from discreet.query.series import draw_text_chart
 
     for line in draw_text_chart(answer, Console().width):
         print_line(line)

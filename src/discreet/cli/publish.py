@@ -154,6 +154,7 @@ def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -
     from discreet._numbers import format_up
     from discreet.formats import make_rich_table
     from discreet.workload.forecast import BUDGET_SHARES
+    from discreet.workload.planning import describe_shortage
 
     header = ["query", "column", "rows", *(f"ε = {format_up(forecast.epsilon, 3)}" for forecast in forecasts), "reliable"]
     lines = [_format_column(row) for row in zip(*(forecast.columns for forecast in forecasts), strict=True)]
@@ -161,13 +162,8 @@ def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -
     *shares, last = (f"{float(share):g}" for share in BUDGET_SHARES)
     if not solved.fits:
         print_styled("The allowed errors cost more than budget.epsilon: the publication will be refused.")
-    missing = solved.charge - solved.session.account.budget.remaining
-    if solved.fits and missing > 0:
-        symbol = solved.terms.currency.symbol
-        print_styled(
-            f"The account does not have that much: {symbol} = {format_up(missing, 3)} is missing, unless this publication "
-            "was charged before."
-        )
+    if solved.fits and (shortage := describe_shortage(solved)):
+        print_styled(shortage)
     for note in (
         str(solved.cost),
         f"The table shows half-widths at {', '.join(shares)} and {last} times this cost, which hold with probability "
@@ -186,9 +182,7 @@ def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:
 
     first = row[0]
     half_widths = [
-        f"{format_up(100 * each.half_width, 3)}% rows"
-        if each.unit == SHARE_OF_ROWS
-        else f"{float(format_up(each.half_width)):,.4g}"
+        f"{format_up(100 * each.half_width, 3)}% rows" if each.unit == SHARE_OF_ROWS else format_up(each.half_width)
         for each in row
     ]
     counts = "/".join("?" if each.reliable is None else f"{each.reliable:,}" for each in row)

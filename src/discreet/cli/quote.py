@@ -10,6 +10,7 @@ from discreet.cli.options import (
     Error,
     Json,
     LedgerOption,
+    QueryArguments,
     Size,
     Sql,
     Token,
@@ -41,8 +42,6 @@ def quote(
     json: Json = False,
 ) -> None:
     """Show the cost of a query, in every currency, and the accuracy of its answer. No row is read, nothing is charged."""
-    from discreet.cli.query import QueryArguments
-
     arguments = QueryArguments(
         sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,
         currency=currency, ledger=ledger, account=account, token=token,

@@ -1,4 +1,4 @@
-"""`discreet serve`: let analysts ask from a browser or a notebook, and nobody see a row."""
+"""`discreet serve`: let analysts ask from a browser or a notebook, without seeing a row."""
 
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ Target = Annotated[str, typer.Argument(metavar="FOLDER|serve.toml", help="A fold
 
 @serve.command(
     "run",
-    epilog="Examples:\n\n[bold]discreet serve examples/[/bold]\n\n[bold]discreet serve serve.toml --worker[/bold]",
+    epilog="Examples:\n\n[bold]discreet serve examples/[/bold]\n\n[bold]discreet serve run serve.toml --worker[/bold]",
 )
 def serve_run(
     target: Target,

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import CHECKING, app
+from discreet.cli.app import CHECKING, app, spell_text
 from discreet.cli.completion import complete_files, complete_ledgers
 from discreet.cli.ledger import read_json
 from discreet.cli.options import Json, PublicKey
 from discreet.cli.output import print_json, print_line
-from discreet.cli.spelling import spell_text
 
 
 @app.command(rich_help_panel=CHECKING, epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")

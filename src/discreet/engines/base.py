@@ -29,8 +29,7 @@ from sqlglot import exp
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
 from discreet.paths import describe_exposure
 from discreet.query.schema import Column, PublicTable, Table
-from discreet.sql.dialects import Dialect
-from discreet.sql.terms import SOURCE, column, encode_tuple, shorten_name
+from discreet.sql.dialects import SOURCE, Dialect, column, encode_tuple, shorten_name
 from discreet.text import to_printable, to_printable_lines
 
 if TYPE_CHECKING:  # a source is opened without what its queries need

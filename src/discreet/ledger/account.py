@@ -20,6 +20,7 @@ from discreet.accounting.currencies import (
     MAX_DENOMINATOR_BITS,
     Currency,
     Filter,
+    Receipt,
     create_budget,
     round_up,
     smallest_epsilon,
@@ -27,7 +28,6 @@ from discreet.accounting.currencies import (
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
 from discreet.ledger.quarantine import Quarantine
-from discreet.query.receipt import Receipt
 
 MAX_NAME_LENGTH = 200
 
@@ -154,14 +154,21 @@ def warn_of_unrelated(account: AccountState, others: Sequence[AccountState]) -> 
 
 
 def state_in_epsilon(
-    refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction, hint: str = ""
+    refused: BudgetExceeded,
+    currency: Currency,
+    delta: Fraction,
+    fitting: Fraction,
+    hint: str = "",
+    remaining: Fraction | None = None,
 ) -> BudgetExceeded:
-    """Return a refusal that says what the cost and the rest are in ε at the account's δ."""
+    """Return a refusal that says what the cost and the rest are in ε at the account's δ. `fitting` is the ε that a query may
+    still have, and `remaining` the ε that remains, if it is another."""
     amount = refused.cost
     epsilon = smallest_epsilon(currency, to_rational(amount), delta) if isfinite(amount) else inf
     return BudgetExceeded(
         refused.currency, cost=amount, remaining=refused.remaining, fitting_epsilon=fitting,
-        cost_epsilon=None if refused.currency == DELTA_CURRENCY else epsilon, hint=hint,
+        cost_epsilon=None if refused.currency == DELTA_CURRENCY else epsilon, remaining_epsilon=remaining,
+        limit=refused.limit, hint=hint,
     )  # fmt: skip
 
 
@@ -310,11 +317,19 @@ def steps_unpaid_error(id: str) -> BadParameter:
     )
 
 
-def id_taken_error(id: str) -> BadParameter:
-    """An id that belongs to another measurement."""
-    return BadParameter(
-        "id",
-        repr(id),
-        "it belongs to another measurement (query, data, policy, noise)",
-        "take a new id for a new query",
-    )
+class IdTaken(BadParameter):
+    """An id that belongs to another measurement, with what the account knows of that one.
+
+    `cost` is what it was charged in the account's currency, and `answer` what was recorded for it, if anything was.
+    """
+
+    def __init__(
+        self, id: str, event: Event, cost: Fraction, answer: bytes | None, privacy_unit: str = "", differences: str = ""
+    ) -> None:
+        self.id, self.event, self.cost, self.answer, self.privacy_unit = id, event, cost, answer, privacy_unit
+        differs = differences or "query, data, policy or noise differ"
+        super().__init__("id", repr(id), f"it belongs to another measurement: {differs}", "take a new id for a new query")
+
+    def explain(self, differences: str) -> "IdTaken":
+        """Return the same refusal, which says what differs."""
+        return IdTaken(self.id, self.event, self.cost, self.answer, self.privacy_unit, differences)

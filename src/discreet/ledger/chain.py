@@ -23,10 +23,10 @@ import msgspec
 
 from discreet import codec
 from discreet._numbers import Number
-from discreet.accounting.currencies import Currency, Filter
+from discreet.accounting.currencies import Currency, Filter, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable, SourceQuarantined
 from discreet.events import Composition, compose
-from discreet.ledger.account import AccountState, CachedAnswer, id_taken_error, validate_name
+from discreet.ledger.account import AccountState, CachedAnswer, IdTaken, validate_name
 from discreet.ledger.entries import (
     GENESIS,
     AccountOpened,
@@ -38,7 +38,6 @@ from discreet.ledger.entries import (
 )
 from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quarantined_error, select_quarantined
 from discreet.ledger.store import Head, Store, Transaction, append_entry, decode_stored, read_account
-from discreet.query.receipt import Receipt
 
 MAX_COMPARED_ACCOUNTS = 100
 """How many other accounts of a ledger are looked at for a warning, so that a session opens as quickly in a large one."""
@@ -291,7 +290,13 @@ class LedgerAccount:
             and debit is not None
             and (debit.measurement != measurement or bytes(debit.encoded_event) != encoded_event)
         ):
-            raise id_taken_error(id)
+            raise IdTaken(
+                id,
+                _decode_event(bytes(debit.encoded_event)),
+                debit.cost,
+                transaction.find_answer(debit.number),
+                debit.privacy_unit,
+            )
         if debit is None and not fresh:
             debit = transaction.find_debit_by_measurement(name, measurement, in_family=shared)
             if debit is not None and debit.account != name and bytes(debit.encoded_event) != encoded_event:

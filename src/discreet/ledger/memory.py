@@ -4,12 +4,11 @@ import threading
 from typing import Any
 from uuid import uuid4
 
-from discreet._numbers import Number, read_decimal
-from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, create_budget
+from discreet._numbers import Number, read_decimal, to_rational
+from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, Receipt, create_budget
 from discreet.errors import BadParameter
 from discreet.events import Composition
-from discreet.ledger.account import CachedAnswer, compute_charge, id_taken_error, require_same_unit
-from discreet.query.receipt import Receipt
+from discreet.ledger.account import CachedAnswer, IdTaken, compute_charge, require_same_unit
 
 __all__ = ["MemoryAccount", "create_budget"]
 
@@ -112,7 +111,9 @@ class MemoryAccount:
         it is continued."""
         if id is not None and id in self._debits:
             if self._debits[id][0] != measurement:
-                raise id_taken_error(id)
+                receipt = self._debits[id][1]
+                cost = to_rational(compute_charge(self._budget.currency, receipt.event)[0])
+                raise IdTaken(id, receipt.event, cost, self._answers.get(receipt.entry), self._privacy_unit)
             names = [id]
         else:
             names = [] if fresh else self._ids.get(measurement, [])

@@ -11,8 +11,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
-from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
-from discreet.ledger.waiting import locked_ledger_error, report_waiting
+from discreet.ledger.sql_store import (
+    LATEST_VERSION,
+    SqlTransaction,
+    check_version,
+    locked_ledger_error,
+    missing_ledger_error,
+    report_waiting,
+    upgrade,
+)
 from discreet.paths import is_unambiguous
 
 if TYPE_CHECKING:

@@ -2,8 +2,13 @@
 
 Totals stand beside the entries, so that neither opening an account nor reporting its budget adds up a history. The names of
 tables and columns are those of the first version (`facts`, `leaked`, `whose`): they are on the disks of others and stay.
+
+A process that waits for another one to leave a ledger says so to the logger `discreet.ledger`. Python prints a warning on
+stderr unless a program configures the logger, so a person in a shell or a notebook sees it. It names the ledger, and
+nothing of what it holds.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -359,3 +364,19 @@ class SqlTransaction:
 def _is_number(number: int) -> bool:
     """Whether an entry can have this number: one beyond 64 bits would make the driver fail."""
     return 0 < number < 1 << 63
+
+
+# -- waiting for another process -------------------------------------------------------------------------------------------
+
+ledger_log = logging.getLogger("discreet.ledger")
+
+
+def report_waiting(location: str) -> None:
+    """Say that another process holds the ledger."""
+    ledger_log.warning("waiting for another process that is writing to the ledger %s …", location)
+
+
+def locked_ledger_error(location: str, seconds: int) -> LedgerUnavailable:
+    """Return the error of a ledger that other processes held for so long."""
+    reason = f"other processes kept it locked for {seconds} seconds"
+    return LedgerUnavailable(location, reason, "wait until they are done or end them, then ask again with the same id")

@@ -15,8 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
-from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
-from discreet.ledger.waiting import locked_ledger_error, report_waiting
+from discreet.ledger.sql_store import (
+    LATEST_VERSION,
+    SqlTransaction,
+    check_version,
+    locked_ledger_error,
+    missing_ledger_error,
+    report_waiting,
+    upgrade,
+)
 from discreet.paths import exists, resolve
 
 WAIT_SECONDS = 1.0

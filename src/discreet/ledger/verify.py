@@ -76,6 +76,7 @@ class Verification:
     is_signer_known: bool = False  # whether the public key of the publisher was given
     is_ledger_known: bool = False  # whether the ledger was given
     are_tables_compared: bool = True  # False for a publication of which the certificate alone was given
+    unchecked: tuple[str, ...] = ()  # what else nothing that was given can show, such as why a table lacks rows
 
     @property
     def is_valid(self) -> bool:
@@ -85,7 +86,7 @@ class Verification:
     @property
     def conclusion(self) -> str:
         """The verdict in one line: INVALID, VALID, or VALID SO FAR if the publisher's key, the ledger, or the folder of
-        a publication was not given."""
+        a publication was not given, or if a table has only some of the signed rows."""
         if wrong := [claim.claim for claim in self.claims if not claim.is_valid]:
             return (
                 f"INVALID: {len(wrong)} of {len(self.claims)} claims {'is' if len(wrong) == 1 else 'are'} false, the first "
@@ -100,6 +101,7 @@ class Verification:
             if not is_known
         ]
         unknown += [] if self.are_tables_compared else ["the tables beside it (give their folder)"]
+        unknown += self.unchecked
         if unknown:
             listed = " and ".join([", ".join(unknown[:-1]), unknown[-1]] if len(unknown) > 1 else unknown)
             return (

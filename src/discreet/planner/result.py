@@ -190,9 +190,7 @@ def _format_four_digits(value: float) -> str:
     >>> _format_four_digits(0.12341), _format_four_digits(1234.01), _format_four_digits(2166012), _format_four_digits(0.0)
     ('0.1235', '1,235', '2.167e6', '0')
     """
-    rounded = float(format_up(value))
-    text = f"{rounded:,.0f}" if 1000 <= rounded < 10**6 else f"{rounded:.4g}"
-    return text.replace("e+0", "e").replace("e+", "e")
+    return format_up(value)
 
 
 def _align_columns(line: list[str], widths: list[int]) -> str:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import ceil, exp, floor, isfinite, isqrt, log10
 
 from discreet._numbers import smallest_where
+from discreet.accounting.cost import WEAK_EPSILON
 from discreet.errors import BadParameter
 from discreet.planner.mechanisms import (
     CENTRAL_MECHANISMS,
@@ -152,7 +153,6 @@ MAX_QUERIES = 1 << 20
 MIN_TRIED, MAX_TRIED = 64, 1024
 """Numbers of queries are tried up to four times the first where Gaussian noise is better, at least up to MIN_TRIED and at
 most up to MAX_TRIED: on a lattice it can tie or be worse again for some later ones."""
-WEAK_EPSILON = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,25 +19,23 @@ from numpy.typing import NDArray
 from discreet import formats
 from discreet._numbers import Number, check_confidence, check_int, format_down
 from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.events import Composition, ThresholdEvent
 from discreet.mechanisms import Threshold
 from discreet.noise import SYSTEM, Bits
 from discreet.query import postprocess
 from discreet.query.aggregates import Quantile
-from discreet.query.ast import WHOLE_ANSWER, All, View, format_value
+from discreet.query.ast import WHOLE_ANSWER, All, View
 from discreet.query.builder import Condition, to_condition, to_sort_keys
 from discreet.query.calibrate import Measurement
-from discreet.query.contribution import BoundedQuery
+from discreet.query.contribution import BoundedQuery, clips_values, explain_outside, explain_sensitivity
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
-from discreet.query.outside import explain_outside, format_bounds, shorten
 from discreet.query.postprocess import AnswerRows
-from discreet.query.receipt import Receipt
-from discreet.query.schema import ROW_UNIT_NOTE, Key
+from discreet.query.schema import Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.query.view import select_rows
-from discreet.units import Neighbours
 from discreet.vega import Chart
 
 Keys: TypeAlias = tuple[Key, ...]
@@ -171,14 +169,20 @@ class IntervalOptions:
                 hint = f"ask with {name}={found}, or pay again with fresh=True"
                 raise BadParameter(name, asked, f"this query was answered before, with {found}", hint)
 
-    def explain(self) -> str:
-        """Say it in words."""
-        which = "All intervals together contain their clipped statistics" if self.simultaneous else CLIPPED
+    def explain(self, *, clips: bool = True) -> str:
+        """Say it in words. `clips`: whether values are clipped to bounds, which counts have none of.
+
+        >>> IntervalOptions().explain(clips=False)
+        'Each interval contains the count within the limits with probability ≥ 95%.'
+        """
         share = format_down(100 * Fraction(repr(self.confidence)), 6)
-        return f"{which} with probability ≥ {share}%; error from clipping is not included."
+        each, all_of_them = (CLIPPED, "clipped statistics") if clips else (COUNTED, "counts within the limits")
+        which = f"All intervals together contain their {all_of_them}" if self.simultaneous else each
+        return f"{which} with probability ≥ {share}%{'; error from clipping is not included' if clips else ''}."
 
 
 CLIPPED = "Each interval contains the clipped statistic"
+COUNTED = "Each interval contains the count within the limits"
 JOINT_NOTE = (
     "Noisy values decided which rows are shown or come first, so the intervals hold together over all rows of the whole "
     "answer."
@@ -386,7 +390,7 @@ class Answer:
         """
         shares, confidence = postprocess.compute_shares(self, columns, total)
         intervals = IntervalOptions(confidence, simultaneous=True)
-        explanation = shares.explanation.replace(self.intervals.explain(), intervals.explain())
+        explanation = _restate_intervals(shares.explanation, self.intervals, intervals)
         return replace(self._with_result(shares), intervals=intervals, explanation=explanation)
 
     def apply_view(self, view: View) -> "Answer":
@@ -420,7 +424,7 @@ class Answer:
         if any(column.joint_margin is None for column in schema):
             return replace(self, rows=rows, schema=schema)
         intervals = replace(self.intervals, simultaneous=True)
-        explanation = self.explanation.replace(self.intervals.explain(), intervals.explain())
+        explanation = _restate_intervals(self.explanation, self.intervals, intervals)
         return replace(self, rows=rows, schema=schema, intervals=intervals, explanation=explanation)
 
     def _with_result(self, result: postprocess.PostprocessedAnswer) -> "Answer":
@@ -462,7 +466,7 @@ def release(
         rows=tuple(rows),
         intervals=intervals,
         event=measurement.event,
-        explanation=f"{explain_sensitivity(bounded)} {intervals.explain()}",
+        explanation=f"{explain_sensitivity(bounded)} {intervals.explain(clips=clips_values(bounded))}",
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )
@@ -484,13 +488,13 @@ def complete_answer(answer: Answer, measurement: Measurement) -> Answer:
     The noise decides the latter, for the columns whose one statistic is their estimate: counts, sums, cells of histograms.
     Both are not recorded, because the measurement is at hand whenever an answer is.
     """
-    bounded, confidence = measurement.bounded, answer.confidence
-    alone = measurement.statistic_noise(confidence)
+    bounded, intervals = measurement.bounded, answer.intervals
+    alone = measurement.statistic_noise(intervals.confidence)
     together = replace(alone, joint_intervals=_count_intervals(bounded, len(answer.rows)))
     margins: list[Fraction | None] = []
     for (name, aggregate), statistics in zip(bounded.query.aggregates, bounded.statistics_by_column, strict=True):
-        margin = Fraction(0) if answer.simultaneous else None
-        if not answer.simultaneous and not aggregate.depends_on_size:
+        margin = Fraction(0) if intervals.simultaneous else None
+        if not intervals.simultaneous and not aggregate.depends_on_size:
             [statistic] = statistics
             margin = (together.error(statistic) - alone.error(statistic)) * statistic.step_size(bounded.table)
         margins += [margin] * len(aggregate.columns(name, bounded.table, bounded.max_groups))
@@ -503,40 +507,14 @@ def measures_jointly(measurement: Measurement) -> bool:
     intervals of some shown column cannot be widened afterwards."""
     query = measurement.bounded.query
     shown = [aggregate for name, aggregate in query.aggregates if name not in query.view.hidden]
-    return query.selects_by_noise and any(aggregate.depends_on_size for aggregate in shown)
+    return any(aggregate.depends_on_size for aggregate in shown) and query.selects_by_noise
 
 
-ADJUSTED_POLICY_NOTE = (
-    "The data owner changed the policy after looking at the data: its bounds, keys and limits depend on the data, and the "
-    "guarantee does not cover what they reveal."
-)
-
-
-def explain_sensitivity(bounded: BoundedQuery) -> str:
-    """Say in words what one unit can change, and repeat the declared bounds and limits."""
-    unit, rows = bounded.table.unit, formats.count_things(bounded.max_rows, "row")
-    groups = f"at most {formats.count_things(bounded.changed_groups, 'group')}"
-    if bounded.neighbours is Neighbours.ADD_REMOVE:
-        change = f"Adding or removing one {unit} can change {f'{groups} by {rows} each' if bounded.query.groups else rows}"
-    elif bounded.query.groups:
-        change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
-    else:
-        change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    clipped = _list_bounds(bounded)
-    kind = "bounds" if bounded.table.discovered else "declared bounds"
-    change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
-    outside = explain_outside(bounded)
-    change += f" {outside}" if outside else ""
-    limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
-    limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
-    explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
-    return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
-
-
-def _list_bounds(bounded: BoundedQuery) -> list[str]:
-    """Return the expressions that the columns are computed from, each with the bounds that it is clipped to."""
-    values = dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())
-    return [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in values]
+def _restate_intervals(explanation: str, old: IntervalOptions, new: IntervalOptions) -> str:
+    """Return the explanation of an answer with what its intervals promise now."""
+    for clips in (True, False):
+        explanation = explanation.replace(old.explain(clips=clips), new.explain(clips=clips))
+    return explanation
 
 
 def explain_threshold(selection: Threshold, confidence: float) -> str:

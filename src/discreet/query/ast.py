@@ -183,6 +183,12 @@ class Order(Enum):
     MORE = ">"
     AT_LEAST = ">="
 
+    @property
+    def mirrored(self) -> "Order":
+        """How the second value compares with the first."""
+        mirrors = {"<": Order.MORE, "<=": Order.AT_LEAST, ">": Order.LESS, ">=": Order.AT_MOST}
+        return mirrors.get(self.value, self)
+
 
 @dataclass(frozen=True, slots=True)
 class Compare:

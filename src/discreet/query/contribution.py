@@ -14,24 +14,29 @@ difference of two numbers between 0 and the largest, so by at most the largest; 
 count over all rows so moves by one contribution, not by two.
 
 The proof needs that a unit's rows are found together, so that what identifies a unit must differ between units; of several
-columns it is an injective text of all of them (`sql/terms.py: encode_tuple`). Where each row is a unit, adding or
+columns it is an injective text of all of them (`sql/dialects.py: encode_tuple`). Where each row is a unit, adding or
 removing a unit adds or removes one row, so m = r = 1 without any bounding; a join to a public table keeps it one row.
 
 Of cell counts, each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
 counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the difference of two such
 vectors, both non-negative, has at most the squares of both.
+
+What is said of it in words follows from the query and the declarations, which are public. How many values lie outside of
+the bounds is private.
 """
 
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
 
+from discreet import formats
+from discreet._numbers import nearest_float
 from discreet.errors import QueryRefused
 from discreet.query import ast
-from discreet.query.aggregates import Quantile
-from discreet.query.dates import list_periods
+from discreet.query.aggregates import Histogram, Quantile
+from discreet.query.ast import format_value
 from discreet.query.estimates import AnswerColumn
-from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
-from discreet.query.schema import Key, Kind, Table, accepts
+from discreet.query.grid import MAX_PRODUCT, MAX_QUOTED, GridRange, columns_in, grid_range_of, list_periods
+from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table, accepts
 from discreet.query.statistics import (
     CellCounts,
     CentredProduct,
@@ -212,3 +217,91 @@ def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
             step = 10 ** max(0, -value.digits) if isinstance(value, ast.Round) else 1
             keys = range(integers.lower, integers.upper + 1, step)
             return tuple(keys) if len(keys) <= MAX_KEYS else None
+
+
+# -- in words --------------------------------------------------------------------------------------------------------------
+
+ADJUSTED_POLICY_NOTE = (
+    "The data owner changed the policy after looking at the data: its bounds, keys and limits depend on the data, and the "
+    "guarantee does not cover what they reveal."
+)
+
+
+def explain_sensitivity(bounded: BoundedQuery) -> str:
+    """Say in words what one unit can change, and repeat the declared bounds and limits."""
+    unit, rows = bounded.table.unit, formats.count_things(bounded.max_rows, "row")
+    groups = f"at most {formats.count_things(bounded.changed_groups, 'group')}"
+    if bounded.neighbours is Neighbours.ADD_REMOVE:
+        change = f"Adding or removing one {unit} can change {f'{groups} by {rows} each' if bounded.query.groups else rows}"
+    elif bounded.query.groups:
+        change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
+    else:
+        change = f"Replacing one {unit} can remove {rows} and add {rows}"
+    clipped = [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in _list_clipped(bounded)]
+    kind = "bounds" if bounded.table.discovered else "declared bounds"
+    change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
+    outside = explain_outside(bounded)
+    change += f" {outside}" if outside else ""
+    limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
+    limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
+    explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
+    return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
+
+
+def clips_values(bounded: BoundedQuery) -> bool:
+    """Return whether the columns are computed from values that are clipped to bounds."""
+    return bool(_list_clipped(bounded))
+
+
+def _list_clipped(bounded: BoundedQuery) -> list[ast.Value]:
+    return [*dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())]
+
+
+def explain_outside(bounded: BoundedQuery) -> str:
+    """Say where values outside of the bounds are: of the columns that rows are grouped by, and of histograms."""
+    groups = [_explain_group(group, bounded) for group in bounded.query.groups if not isinstance(group.value, ast.Ref)]
+    histograms = [_explain_histogram(each) for _, each in bounded.query.aggregates if isinstance(each, Histogram)]
+    return " ".join(dict.fromkeys(filter(None, (*groups, *histograms))))
+
+
+def _explain_group(group: ast.Grouping, bounded: BoundedQuery) -> str:
+    """A group that is computed from a column is computed from its clipped values."""
+    declared = [name for name in columns_in(group.value) if bounded.table.columns[name].lower is not None]
+    clipped = [f"`{name}` is clipped to {format_bounds(ast.Ref(name), bounded)}" for name in dict.fromkeys(declared)]
+    if not clipped:
+        return ""
+    ends = "the first and last group" if _keeps_order(group) else "the groups that these bounds fall into"
+    return f"{' and '.join(clipped)}: {ends} also hold what lies outside. Filter with WHERE to leave it out."
+
+
+def _keeps_order(group: ast.Grouping) -> bool:
+    """Return whether larger values of one column are in later groups, and all of these are shown."""
+    match group.value:
+        case ast.Bin(value=ast.Ref()) | ast.Round(value=ast.Ref()) | ast.DateTrunc() | ast.DatePart(part=ast.Part.YEAR):
+            return not group.keys
+        case _:
+            return False
+
+
+def _explain_histogram(histogram: Histogram) -> str:
+    edges = f"[{nearest_float(histogram.edges[0]):.6g}, {nearest_float(histogram.edges[-1]):.6g}]"
+    return (
+        f"A histogram of `{shorten(format_value(histogram.value))}` counts what lies in {edges}; other rows are in no cell."
+    )
+
+
+def format_bounds(value: ast.Value, bounded: BoundedQuery) -> str:
+    """Write the bounds of a column as they were declared, those of an expression as they follow from them."""
+    discovered = " (discovered)" if isinstance(value, ast.Ref) and value.column in bounded.table.discovered else ""
+    column = bounded.table.columns[value.column] if isinstance(value, ast.Ref) else None
+    if column is not None and column.lower is not None and column.number_bounds is None:
+        return f"[{', '.join(end.isoformat() for end in column.moment_bounds)}]"
+    declared = None if column is None else column.number_bounds
+    grid_range = grid_range_of(value, bounded.table)
+    ends = declared or (grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid)
+    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]{discovered}"
+
+
+def shorten(text: str) -> str:
+    """Return the beginning of a text that is too long to be quoted."""
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"

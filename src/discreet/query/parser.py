@@ -23,8 +23,6 @@ from discreet.query import aggregates, ast
 from discreet.query.builder import Select
 from discreet.query.refusals import (
     AGGREGATES_HINT,
-    CONDITIONS_HINT,
-    DATE_HINT,
     DAY_OF_WEEK_HINT,
     DIVISION_HINT,
     EXAMPLES,
@@ -39,8 +37,10 @@ from discreet.query.refusals import (
     format_name,
     make_refusal,
     quote_node,
+    refuse_condition,
     refuse_node,
     refuse_other_statements,
+    refuse_value,
 )
 from discreet.query.schema import ROW, Column, Kind, PublicTable, Table, parse_moment, suggest_name
 from discreet.query.validate import (
@@ -104,12 +104,6 @@ COMPARISONS: dict[type[exp.Expr], ast.Order] = {
     exp.LTE: ast.Order.AT_MOST,
     exp.GT: ast.Order.MORE,
     exp.GTE: ast.Order.AT_LEAST,
-}
-MIRRORED_ORDERS = {
-    ast.Order.LESS: ast.Order.MORE,
-    ast.Order.MORE: ast.Order.LESS,
-    ast.Order.AT_MOST: ast.Order.AT_LEAST,
-    ast.Order.AT_LEAST: ast.Order.AT_MOST,
 }
 ARITHMETIC: dict[type[exp.Expr], type[ast.Plus | ast.Minus | ast.Times]] = {
     exp.Add: ast.Plus,
@@ -518,14 +512,6 @@ class _Reader:
             case exp.Extract():
                 allow_only(node, "this", "expression")
                 return ast.DatePart(_read_part(node), self._read_moment_column(node, node.expression, room))
-            case exp.TimestampTrunc():
-                raise make_refusal(
-                    node,
-                    f"`{quote_node(node)}` is a date, where a number is expected",
-                    "group by it, count its distinct values, or compare it with a date",
-                )
-            case exp.Cast(this=exp.Literal()):
-                raise make_refusal(node, f"`{quote_node(node)}` stands where a column or a number is expected", DATE_HINT)
             case exp.Literal():
                 name = format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
                 name = node.this if NUMERAL.fullmatch(node.this) else name
@@ -534,16 +520,10 @@ class _Reader:
                     f"{quote_node(node)} is a text, because it is in single quotes, where a column or a number is expected",
                     f"write {name}, without single quotes",
                 )
-            case exp.AggFunc():
-                raise make_refusal(
-                    node,
-                    f"The aggregate `{quote_node(node)}` stands inside of an expression",
-                    "ask for the aggregate alone, and compute with the answer: post-processing is free",
-                )
         if type(node) in PARTS:
             allow_only(node, "this")
             return ast.DatePart(PARTS[type(node)], self._read_moment_column(node, node.this, room))
-        raise refuse_node(node, VALUES_HINT)
+        raise refuse_value(node)
 
     def read_operand(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Value | ast.DateTrunc:
         """Return what can be grouped by or compared with a constant: a value, or a truncated date."""
@@ -663,9 +643,7 @@ class _Reader:
         if type(node) in COMPARISONS:
             allow_only(node, "this", "expression")
             return self._read_comparison(COMPARISONS[type(node)], node.this, node.expression, room)
-        if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
-            raise make_refusal(node, f"`{quote_node(node)}` is not a condition", "compare a column with it: column = …")
-        raise refuse_node(node, CONDITIONS_HINT)
+        raise refuse_condition(node)
 
     def _read_between(self, node: exp.Between, room: int) -> ast.Condition:
         """Return low ≤ value AND value ≤ high. The value is read once: reading it twice would double with each nesting."""
@@ -683,7 +661,7 @@ class _Reader:
         if _is_constant(left) and _is_constant(right) and isinstance(left, exp.Literal) and left.is_string:
             self.read_value(left)  # refuses it: a text in single quotes names no column
         if _is_constant(left) or isinstance(right, exp.TimestampTrunc):
-            order, left, right = MIRRORED_ORDERS.get(order, order), right, left
+            order, left, right = order.mirrored, right, left
         value = self.read_operand(left, room - 1)
         return ast.Compare(order, value, self._read_right(value, right, room))
 

@@ -154,6 +154,9 @@ ARGUMENTS = {
 }
 """How functions of more than one argument are written."""
 
+KEYWORDS = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "BETWEEN")
+KEYWORD_SIMILARITY = 0.75
+_LAST_WORD = re.compile(r"\w+(?=\s*$)")
 _OPEN_CALL = re.compile(r"(\w+)\s*\([^()]*$")
 
 
@@ -182,13 +185,19 @@ def explain_syntax(error: Mapping[str, Any], names: Iterable[str]) -> QueryRefus
         name = called[1].upper()
         return QueryRefused(f"`{name}` lacks an argument", f"write {ARGUMENTS.get(name, f'{name}(column)')}", *place)
     before, after = str(error.get("start_context", "")), str(error.get("end_context", ""))
-    for name in names:  # such as a column `when`, or a table adult-2026
+    known = {name.lower(): name for name in names}
+    for name in known.values():  # such as a column `when`, or a table adult-2026
         if token and token.lower() in name.lower() and format_name(name) != name:
             near = f"{before[-len(name) :]}{token}{after[: len(name)]}"
             if name.lower() in near.lower():
                 hint = f"write {format_name(name)}, in double quotes"
                 return QueryRefused(f"The SQL cannot be parsed near `{shorten_text(token)}`", hint, *place)
     reason = f"The SQL cannot be parsed near `{shorten_text(token)}`" if token else "The SQL cannot be parsed"
+    word_before = _LAST_WORD.search(before)
+    for word in (token, word_before[0] if word_before else ""):  # a misspelt WHERE is read as the name of a table
+        close = get_close_matches(word.upper(), KEYWORDS, 1, KEYWORD_SIMILARITY)
+        if close and close[0] != word.upper() and word.lower() not in known:
+            return QueryRefused(reason, f"did you mean {close[0]} instead of `{shorten_text(word)}`?", *place)
     return QueryRefused(reason, "check commas, parentheses and quotes", *place)
 
 
@@ -225,6 +234,33 @@ def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
     if isinstance(node, exp.Anonymous) and written.upper() in TWO_ARGUMENTS:
         return make_refusal(node, f"`{written}` takes two arguments, not {len(node.expressions)}", instead or hint)
     return make_refusal(node, f"`{written}` is not supported", instead or hint)
+
+
+def refuse_value(node: exp.Expr) -> QueryRefused:
+    """Return the refusal of what stands where a number is expected: a date, an aggregate, or what is not supported."""
+    match node:
+        case exp.TimestampTrunc():
+            return make_refusal(
+                node,
+                f"`{quote_node(node)}` is a date, where a number is expected",
+                "group by it, count its distinct values, or compare it with a date",
+            )
+        case exp.Cast(this=exp.Literal()):
+            return make_refusal(node, f"`{quote_node(node)}` stands where a column or a number is expected", DATE_HINT)
+        case exp.AggFunc():
+            return make_refusal(
+                node,
+                f"The aggregate `{quote_node(node)}` stands inside of an expression",
+                "ask for the aggregate alone, and compute with the answer: post-processing is free",
+            )
+    return refuse_node(node, VALUES_HINT)
+
+
+def refuse_condition(node: exp.Expr) -> QueryRefused:
+    """Return the refusal of what stands where a condition is expected: a constant, or what is not supported."""
+    if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
+        return make_refusal(node, f"`{quote_node(node)}` is not a condition", "compare a column with it: column = …")
+    return refuse_node(node, CONDITIONS_HINT)
 
 
 def quote_node(node: exp.Expr) -> str:

@@ -193,7 +193,7 @@ def _load_web(config: ServiceConfig) -> tuple[Any, Any, "WebSettings"]:
 
 
 def make_web_settings(config: ServiceConfig) -> "WebSettings":
-    """Return what the web process is told. It gets the address and the sign-in, and no path of data, ledger or key."""
+    """Return the settings of the web process. It gets the address and the sign-in, and no path of data, ledger or key."""
     from discreet.serve.web.settings import OidcSettings, WebSettings
 
     oidc = None
@@ -218,7 +218,7 @@ def _serve_web(
         uvicorn.Config(
             create_app(control, settings),
             log_config=None,
-            access_log=False,  # addresses hold ids, and nobody needs them
+            access_log=False,  # addresses hold ids, which no log needs
             server_header=False,
             proxy_headers=config.behind_proxy,
             timeout_graceful_shutdown=3,

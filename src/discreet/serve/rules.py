@@ -4,8 +4,8 @@ A query is allowed, needs a steward's approval, or is refused. It is refused whe
 or the account may not ask. It needs approval where it exceeds what the steward of the table allows without being asked. A
 decision depends on the policy, the grant and the quote alone, so it tells nothing about the data.
 
-An answer that somebody else under the same root has paid for is free, but only for a person whose own grant and rules allow
-the query. So a recorded answer is no way around the rules, and an analyst who sees "free" learns only that somebody asked.
+An answer that another analyst under the same root has paid for is free, but only for a person whose own grant and rules
+allow the query. So a recorded answer is no way around the rules, and "free" shows no more than that the query was asked.
 
 **Templates.** A template is a query with holes, such as `SELECT COUNT(*) AS n FROM people WHERE age >= {age}`. A query
 matches if it has the same words and signs in the same order and one number or one string for each hole; a hole that occurs

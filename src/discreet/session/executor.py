@@ -19,14 +19,19 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import isfinite
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from discreet._numbers import format_up, to_rational
+from discreet.accounting.cost import SHOWN_DIGITS
+from discreet.accounting.currencies import Receipt, smallest_epsilon
 from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
-from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, steps_unpaid_error
+from discreet.formats import count_things
+from discreet.ledger.account import Account, CachedAnswer, IdTaken, compute_charge, state_in_epsilon, steps_unpaid_error
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
@@ -34,7 +39,6 @@ from discreet.query.answer import Answer, IntervalOptions, complete_answer, meas
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.receipt import Receipt
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
 from discreet.query.schema import DEFAULT_SALT
 from discreet.sql import histogram, totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
@@ -210,8 +214,14 @@ class Executor:
         return self.execute(job, options, intervals)
 
     def execute(self, job: Job, options: RunOptions, intervals: IntervalOptions) -> Execution:
-        """Reserve, run, record; or return what was recorded for the same job."""
-        self.check_source()
+        """Reserve, run, record; or return what was recorded for the same job.
+
+        A source on which a query failed is refused before anything is paid. A failure that came from the rows is one bit
+        about them; asked again and again, bisection would find a person.
+        """
+        for origin in self.engine.origins:
+            self.unrecorded.check(origin)
+            self.quarantine.check(origin)
         try:
             paid = self.account.reserve(
                 job.event,
@@ -225,6 +235,8 @@ class Executor:
             )
         except BudgetExceeded as refused:
             raise self._suggest_epsilon(refused, job.measurements[0]) from None
+        except IdTaken as taken:
+            raise taken.explain(self._list_differences(taken, job)) from None
         if isinstance(paid, CachedAnswer):
             return self._load_recorded(job, paid.entry, paid.answer, intervals)
         receipts = paid.split([each.event for each in job.measurements]) if job.is_workload else (paid,)
@@ -264,17 +276,37 @@ class Executor:
         except BudgetExceeded as refused:
             raise self._suggest_epsilon(refused, unpaid[0]) from None
 
-    def check_source(self) -> None:
-        """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
-        about them; asked again and again, bisection would find a person."""
-        for origin in self.engine.origins:
-            self.unrecorded.check(origin)
-            self.quarantine.check(origin)
-
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
-        digest, shared = hash_measurement(self._make_job(measurement, options, depends_on).spec), options.shared
-        shared = shared and not depends_on
-        return self.account.is_paid(measurement.event, measurement=digest, id=options.id, fresh=options.fresh, shared=shared)
+        job = self._make_job(measurement, options, depends_on)
+        digest = hash_measurement(job.spec)
+        try:
+            return self.account.is_paid(
+                measurement.event, measurement=digest, id=options.id, fresh=options.fresh,
+                shared=options.shared and not depends_on,
+            )  # fmt: skip
+        except IdTaken as taken:
+            raise taken.explain(self._list_differences(taken, job)) from None
+
+    def _list_differences(self, taken: IdTaken, job: Job) -> str:
+        """Say what differs between the measurement that an id belongs to and this job, as far as the account knows.
+
+        It keeps the hash of a measurement, its event, its unit and its answer. So the cost, the unit and the columns can be
+        compared; whether the text of the query, the source or the policy differs cannot be told apart.
+        """
+        currency, said = self.account.budget.currency, list[str]()
+        amount = compute_charge(currency, job.event, job.certified_delta)[0]
+        costs = [taken.cost, *([to_rational(amount)] if isfinite(amount) else [])]
+        shown = [f"ε = {format_up(smallest_epsilon(currency, cost, self.delta), SHOWN_DIGITS)}" for cost in costs]
+        if len(set(shown)) > 1:
+            said.append(f"its cost was {shown[0]}, and that of this one is {shown[1]}")
+        unit = privacy_unit_of(job.spec)
+        if taken.privacy_unit and taken.privacy_unit != unit:
+            said.append(f"it is about ({taken.privacy_unit}), and this one about ({unit})")
+        said += [] if taken.answer is None else _compare_columns(msgspec.json.decode(taken.answer), job)
+        if said:
+            return "; ".join(said)
+        same = "the cost is the same" if taken.event != job.event else "the cost and the noise are the same"
+        return f"{same}, so the query's text, the source, its label, or what is declared about it differs"
 
     def _make_job(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> Job:
         """Return the job of one measurement; the answers that it rests on are part of what is hashed."""
@@ -331,8 +363,27 @@ class Executor:
         """Return the same refusal with the ε that would fit; with 0 if that is below the policy's least ε."""
         fitting = refused.fitting_epsilon
         fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting
-        allowed = fitting if fitting >= measurement.bounded.table.least_epsilon else Fraction(0)
-        return state_in_epsilon(refused, self.account.budget.currency, self.delta, allowed)
+        least, hint = measurement.bounded.table.least_epsilon, ""
+        allowed = fitting if fitting >= least else Fraction(0)
+        if allowed < fitting:
+            hint = f"nothing usable remains: the policy accepts no query below ε = {format_up(least, SHOWN_DIGITS)}"
+        return state_in_epsilon(refused, self.account.budget.currency, self.delta, allowed, hint, fitting)
+
+
+def _compare_columns(record: Mapping[str, Any], job: Job) -> list[str]:
+    """Say where the tables of a recorded answer differ from those of a job: how many there are, or their columns."""
+    records = record.get("answers", [record])
+    if ("answers" in record) != job.is_workload or len(records) != len(job.measurements):
+        kinds = [(len(records), "answers" in record), (len(job.measurements), job.is_workload)]
+        was, now = (f"a publication of {count_things(n, 'table')}" if many else "a query" for n, many in kinds)
+        return [f"it is of {was}, and this is {now}"]
+    for each, measurement in zip(records, job.measurements, strict=True):
+        bounded = measurement.bounded
+        found = [*each["groups"], *each["columns"]]
+        asked = [group.name for group in bounded.query.groups] + [column.name for column in bounded.columns]
+        if found != asked:
+            return [f"its columns are {', '.join(found)}, and those of this one are {', '.join(asked)}"]
+    return []
 
 
 def _report_share(options: RunOptions, share: float) -> RunOptions:

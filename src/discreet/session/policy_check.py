@@ -23,8 +23,8 @@ from discreet.errors import BadParameter
 from discreet.query.schema import ROW, ROW_UNIT_NOTE, Column, Kind, Table
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
+from discreet.sql.dialects import alias, column, double_literal, int_literal, key_literal, source_column
 from discreet.sql.expressions import Lowering
-from discreet.sql.terms import alias, column, double_literal, int_literal, key_literal, source_column
 
 WARNING = (
     "For the data owner only: these are exact numbers about the data. If you change the policy because of them, it depends "

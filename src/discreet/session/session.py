@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from discreet import __version__, ledger, noise, session
 from discreet import query as queries
 from discreet._numbers import Number
-from discreet.accounting.cost import Budget, Cost, Remaining
+from discreet.accounting.cost import Budget, Cost, Remaining, warn_of_weak_budget
 from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
@@ -79,6 +79,7 @@ class Session:
     options: SourceOptions | None = field(default=None, repr=False, compare=False)  # as the source was opened
     account_notes: tuple[str, ...] = ()  # on other accounts of the ledger: no part of an answer, which others may get
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
+    ungrouped_notes: tuple[str, ...] | None = None  # `notes`, as they read for a query without groups, if otherwise
 
     @property
     def executor(self) -> "session.Executor":
@@ -135,7 +136,7 @@ class Session:
         return cls(
             source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
             None if label is None else read_label(label), None if identity is None else validate_name(identity, "identity"),
-            source.options, () if warning is None else (warning,),
+            source.options, () if warning is None else (warning,), ungrouped_notes=source.ungrouped_notes,
         )  # fmt: skip
 
     @property
@@ -151,7 +152,7 @@ class Session:
         return Remaining.of([(self.account.budget, self.delta)])
 
     def _list_lines(self) -> list[str]:
-        from discreet.query.currency_advice import explain_currency
+        from discreet.query.quote import explain_currency
 
         table, unit = self.table, self.table.unit
         groups, rows = count_things(table.max_groups, "group"), count_things(table.max_rows, "row")
@@ -163,8 +164,21 @@ class Session:
             *self._describe_parents(),
             *explain_currency(self.account.budget.currency, self._opened_epsilon, self.delta)[:1],
             *self.notes,
-            *self.account_notes,
+            *self.list_account_notes(),
         ]
+
+    def list_notes(self, *, grouped: bool) -> tuple[str, ...]:
+        """What is not declared about the source, as far as it concerns queries with groups, or without."""
+        return self.notes if grouped or self.ungrouped_notes is None else self.ungrouped_notes
+
+    def list_account_notes(self) -> tuple[str, ...]:
+        """What is to be said of the account: that its budget promises next to nothing, that others add up with it."""
+        return (*self.budget_warnings, *self.account_notes)
+
+    @property
+    def budget_warnings(self) -> tuple[str, ...]:
+        """Which part of the whole budget promises next to nothing."""
+        return warn_of_weak_budget(self._opened_epsilon, self.delta)
 
     def _describe_parents(self) -> list[str]:
         if not isinstance(self.account, LedgerAccount) or self.account.initial_state.parent is None:
@@ -220,7 +234,8 @@ class Session:
             raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded = self.discovery.bound(query)
         target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
-        return make_quote(self.calibrator, bounded, target, query, (*self.notes, *self.account_notes))
+        notes = (*self.list_notes(grouped=bool(bounded.query.groups)), *self.list_account_notes())
+        return make_quote(self.calibrator, bounded, target, query, notes)
 
     @_lists_missing
     def ask(
@@ -271,10 +286,13 @@ class Session:
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights, rest)
         answer = self.executor.run(measurement, options, intervals, depends_on)
-        explanation = " ".join((answer.explanation, *self.notes, *choice.notes))
+        noted = self.list_notes(grouped=bool(bounded.query.groups))
+        explanation = " ".join((answer.explanation, *noted, *choice.notes))
         if steps:
-            return combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
-        return replace(answer, explanation=explanation, notes=_explain_epsilon(answer.cost, choice.epsilon))
+            combined = combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
+            return replace(combined, notes=(*combined.notes, *self.budget_warnings))
+        notes = (*_explain_epsilon(answer.cost, choice.epsilon), *self.budget_warnings)
+        return replace(answer, explanation=explanation, notes=notes)
 
     def _list_missing(self, query: "queries.QueryLike", refused: QueryRefused) -> QueryRefused:
         """Return what a refused query lacks, all at once; the refusal itself if it lacks nothing."""

@@ -63,6 +63,7 @@ class Source:
     notes: tuple[str, ...]
     auto_bounds: frozenset[str]
     options: SourceOptions  # as it was opened; without the object, if it was one
+    ungrouped_notes: tuple[str, ...] = ()  # `notes`, as they read for a query without groups
 
     def validate(self) -> "Source":
         """Return this source if every declared cell can be read. This reads rows: check the quarantine first.
@@ -118,9 +119,11 @@ def open_source(options: SourceOptions) -> Source:
         if (problem := engine.find_unit_problem(name)) is not None:
             reason = f"different units could be read as the same: {problem}"
             raise BadParameter("unit", repr(name), reason, "store it as a text")
-    notes = _describe_defaults(options, policy, table, engine.inferred)
+    notes, ungrouped = (
+        _describe_defaults(options, policy, table, inferred=engine.inferred, grouped=grouped) for grouped in (True, False)
+    )
     named = options if isinstance(options.source, str | Path) else replace(options, source=None)  # a frame may be large
-    return Source(engine, table, notes, auto_bounds - {*unit_columns}, named)
+    return Source(engine, table, notes, auto_bounds - {*unit_columns}, named, ungrouped)
 
 
 INFERRED_HINT = (
@@ -216,21 +219,32 @@ def _parse_bounds(
     return declared, frozenset(auto)
 
 
-def _describe_defaults(options: SourceOptions, policy: Table | None, table: Table, inferred: bool) -> tuple[str, ...]:
-    """What was not declared, and what holds instead; and what is the owner's word."""
+def _describe_defaults(
+    options: SourceOptions, policy: Table | None, table: Table, *, inferred: bool, grouped: bool
+) -> tuple[str, ...]:
+    """What was not declared, and what holds instead, for a query with groups or without; and what is the owner's word."""
     notes = [] if options.name is None else [FRAME_NAME_NOTE.format(name=options.name)]
     if policy is not None:
         return tuple(notes)
-    missing = [] if table.unique else [name for name in ("max_groups", "max_rows") if getattr(options, name) is None]
-    if missing:
-        limits = {"max_groups": "in one group", "max_rows": "with one row per group"}
-        notes.append(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared: each {table.unit} counts "
-            f"{', '.join(limits[name] for name in missing)}; other rows are dropped."
-        )
+    limits = _describe_limits(options, table, grouped=grouped)
+    notes += [limits] if limits else []
     if inferred:
         notes.append("Column types were inferred from the file. Declare them in a policy (`discreet policy init`).")
     return tuple(notes)
+
+
+def _describe_limits(options: SourceOptions, table: Table, *, grouped: bool) -> str:
+    """Which limits on contributions are not declared, and what holds instead. A query without groups has one limit."""
+    limits = (
+        {"max_groups": "in one group", "max_rows": "with one row per group"} if grouped else {"max_rows": "with one row"}
+    )
+    missing = [] if table.unique else [name for name in limits if getattr(options, name) is None]
+    if not missing:
+        return ""
+    return (
+        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared: each {table.unit} counts "
+        f"{', '.join(limits[name] for name in missing)}; other rows are dropped."
+    )
 
 
 def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, Any]]:

@@ -33,9 +33,9 @@ from discreet.query.grid import (
 )
 from discreet.query.schema import Kind, Table
 from discreet.query.validate import kind_of
-from discreet.sql.dialects import Dialect
-from discreet.sql.terms import (
+from discreet.sql.dialects import (
     SQL,
+    Dialect,
     bigint_literal,
     cast,
     clip,

@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from discreet.query.contribution import BoundedQuery
 from discreet.query.statistics import CellCounts
-from discreet.sql.dialects import Dialect
-from discreet.sql.terms import SQL, alias, column, greatest, int_literal, least, saturate
+from discreet.sql.dialects import SQL, Dialect, alias, column, greatest, int_literal, least, saturate
 from discreet.sql.totals import RANK, ROWS, RUNNING, UNIT, Statement
 
 CELL = "cell"

@@ -39,11 +39,10 @@ from discreet.query.statistics import (
     UnitCount,
     ValueCount,
 )
-from discreet.sql.dialects import Dialect
-from discreet.sql.expressions import Lowering
-from discreet.sql.terms import (
+from discreet.sql.dialects import (
     SOURCE,
     SQL,
+    Dialect,
     alias,
     cast,
     clip,
@@ -55,6 +54,7 @@ from discreet.sql.terms import (
     saturate,
     source_column,
 )
+from discreet.sql.expressions import Lowering
 
 UNIT, RANK, ROWS, RUNNING = "unit", "rank", "rows", "running"
 STEPS = ("kept", "pairs", "cells", "ranked")

@@ -6,25 +6,28 @@ One figure for one thing: ε and δ are rounded up to three digits once, as ever
 is computed from these. So a reader who computes e^ε gets the number that is printed.
 """
 
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
+from __future__ import annotations
 
-from discreet._numbers import format_down, format_up, to_rational
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from discreet._numbers import ceil_digits, format_down, format_up, to_rational
 from discreet.accounting.basic import Point
-from discreet.accounting.cost import SHOWN_DIGITS
+from discreet.accounting.cost import SHOWN_DIGITS, format_at
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
-from discreet.query.answer import explain_sensitivity
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
+from discreet.query.contribution import clips_values, explain_sensitivity
 from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.query.series import has_histogram
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
-from discreet.workload.execution import WorkloadAnswers
 from discreet.workload.planning import WorkloadPlan
+
+if TYPE_CHECKING:
+    from discreet.workload.publishing import WorkloadAnswers
 
 MAX_SHOWN_EPSILON = 600
 """Above this ε the factor e^ε is not written out."""
@@ -62,7 +65,7 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
 
 def _published_point(answers: WorkloadAnswers) -> Point:
     """ε and δ as they are printed. Both are rounded up, so what follows from them holds."""
-    return Point(float(format_up(answers.cost.epsilon.upper, 3)), Fraction(format_up(answers.cost.delta, 3)))
+    return Point(float(ceil_digits(answers.cost.epsilon.upper, 3)), ceil_digits(answers.cost.delta, 3))
 
 
 # -- what ε and δ mean ------------------------------------------------------------------------------------------------------
@@ -130,10 +133,16 @@ def _describe_bounds(plan: WorkloadPlan) -> str:
     unit = escape_markdown(plan.session.table.unit)
     rules = sorted({explain_sensitivity(bounded) for bounded in plan.bounded_queries})
     listed = "\n".join(f"- {escape_markdown(rule)}" for rule in rules)
+    clips = _clips_values(plan)
     return (
-        "## Contribution bounding and clipping\n\n"
-        f"Before anything was added up, the contribution of each {unit} was bounded and its values were clipped:\n\n{listed}"
+        f"## Contribution bounding{' and clipping' if clips else ''}\n\n"
+        f"Before anything was added up, the contribution of each {unit} was bounded"
+        f"{' and its values were clipped' if clips else ''}:\n\n{listed}"
     )
+
+
+def _clips_values(plan: WorkloadPlan) -> bool:
+    return any(map(clips_values, plan.bounded_queries))
 
 
 def _describe_limits(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
@@ -166,10 +175,15 @@ def _describe_intervals(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
         else ""
     )
     confidence = f"{format_down(100 * float(plan.workload.confidence))}%"
+    covered, error = (
+        ("clipped statistic", "error from clipping")
+        if _clips_values(plan)
+        else ("count within the contribution bounds", "what lies beyond these bounds")
+    )
     return (
         "## How to read the tables\n\n"
         "Every value contains random noise. A column `n` has an interval from `n_lower` to `n_upper`. Each interval "
-        f"contains the clipped statistic with probability ≥ {confidence}; error from clipping is not included. Neither are "
+        f"contains the {covered} with probability ≥ {confidence}; {error} is not included. Neither are "
         "errors in the data, nor sampling error.\n\n"
         "`n_reliable` is true if the half-width is at most a tenth of the value and, for averages, variances and quantiles, "
         "the count of rows behind it is as certain. Draw no conclusions from a value that is not reliable. Counts may be "
@@ -217,10 +231,10 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
         )
         guarantee = certificate["guarantee"]
         so_far, account = guarantee["so_far"], escape_markdown(guarantee["account"])
-        at = f" at δ = {format_up(guarantee['delta'], 3)}" if guarantee["delta"] else ""
         lines.append(
             f"Together with all that account {account} released up to entry {so_far['entry']}: ε = "
-            f"{format_up(float(so_far['epsilon']), 3)}{at}. The account adds up {answers.cost.currency.symbol}, which also "
+            f"{format_up(float(so_far['epsilon']), 3)}{format_at(plan.session.delta)}. "
+            f"The account adds up {answers.cost.currency.symbol}, which also "
             "covers queries that were chosen after seeing earlier answers."
         )
     if any(answer.tainted for answer in answers.answers):

@@ -21,6 +21,7 @@ from shlex import quote
 from discreet._numbers import (
     Number,
     check_confidence,
+    format_down,
     format_up,
     read_decimal,
     read_positive,
@@ -28,8 +29,17 @@ from discreet._numbers import (
     to_rational,
 )
 from discreet.accounting.conversions import epsilon_from_zcdp
-from discreet.accounting.cost import Cost, format_at
-from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, amount_or_zero, certified_epsilon
+from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
+from discreet.accounting.currencies import (
+    RESERVED_DELTA_SHARE,
+    Currency,
+    Gdp,
+    Pure,
+    Zcdp,
+    amount_or_zero,
+    certified_epsilon,
+    smallest_epsilon,
+)
 from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable, QueryRefused
 from discreet.events import Composition, compose
 from discreet.ledger.account import compute_charge
@@ -300,7 +310,14 @@ class WorkloadPlan:
         least = self.session.table.least_epsilon
         raised = [explain_raised_epsilon(least)] if self.is_raised else []
         assumed = [self.assumed] if self.assumed else []
-        return (*self.session.notes, *self.session.account_notes, *raised, *assumed, *self._list_repeated())
+        grouped = any(bounded.query.groups for bounded in self.bounded_queries)
+        return (
+            *self.session.list_notes(grouped=grouped),
+            *self.session.list_account_notes(),
+            *raised,
+            *assumed,
+            *self._list_repeated(),
+        )
 
     def _list_repeated(self) -> list[str]:
         """Say which queries measure the same: each gets noise of its own, because each may have an error of its own."""
@@ -594,6 +611,21 @@ def describe_shortfall(plan: WorkloadPlan) -> str:
     return (
         f"{cost}: ε = {format_up(needed - epsilon, 3)} ({terms.currency.symbol} = {format_up(missing, 3)}) is missing, "
         f"because the account counts {terms.currency.symbol}, by which they need budget.epsilon = {format_up(needed, 3)}"
+    )
+
+
+def describe_shortage(plan: WorkloadPlan) -> str:
+    """Say how much of a plan's cost the account no longer has, first in ε; nothing if the plan fits."""
+    remaining, currency = plan.session.remaining, plan.terms.currency
+    if plan.charge <= remaining.amount:
+        return ""
+    needed = format_up(smallest_epsilon(currency, plan.charge, plan.session.delta), SHOWN_DIGITS)
+    left = format_down(remaining.epsilon, SHOWN_DIGITS)
+    amounts = (format_down(amount, SHOWN_DIGITS) for amount in (remaining.amount, remaining.limit))
+    amount = "" if currency.counts_epsilon else f" ({currency.symbol} = {' of '.join(amounts)})"
+    return (
+        f"The account does not have that much: the plan needs ε = {needed}{format_at(plan.session.delta)}, and ε = {left} "
+        f"remains{amount}. It will be refused, unless this publication was charged before."
     )
 
 

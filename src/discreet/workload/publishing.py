@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import EEXIST, ENOTEMPTY
+from fractions import Fraction
 from importlib import import_module
 from importlib.metadata import version
 from os import PathLike
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from discreet._numbers import check_confidence
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import about, owner_log
@@ -32,13 +34,15 @@ from discreet.ledger import open_ledger
 from discreet.ledger.account import state_in_epsilon
 from discreet.ledger.certificate import make_certificate, read_entries
 from discreet.ledger.chain import LedgerAccount
+from discreet.ledger.entries import Debit
 from discreet.ledger.keys import SigningKey, is_accepted_signer, load_key, resolve_key_path
 from discreet.noise import Bits
 from discreet.paths import exists, read_text, resolve
-from discreet.query.answer import Answer
+from discreet.query.answer import Answer, IntervalOptions
+from discreet.query.record import LedgerReference
 from discreet.query.series import has_histogram, to_long_table
+from discreet.session.executor import RunOptions
 from discreet.text import to_printable
-from discreet.workload.execution import WorkloadAnswers, execute_plan
 from discreet.workload.guarantee import format_guarantee
 from discreet.workload.planning import WorkloadPlan, find_noise, plan_workload, read_plan
 from discreet.workload.spec import Workload, read_workload
@@ -58,6 +62,46 @@ from discreet.workload.publishing import reproduce
 
 reproduce(Path(__file__).parent, sys.argv[1:])
 '''
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadAnswers:
+    """One answer per query, and where the account keeps all of them."""
+
+    answers: tuple[Answer, ...]
+    reference: LedgerReference
+    free: bool  # they were recorded before, and nothing was paid now
+    cost: Cost  # of the debit that they belong to, which may have been made under another δ
+    certified_delta: Fraction  # the δ of the certified point that was charged; 0 where a sum was
+
+
+def execute_plan(
+    plan: WorkloadPlan,
+    *,
+    fresh: bool = False,
+    bits: Bits | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> WorkloadAnswers:
+    """Charge the account once for the composition of all measurements, then answer them."""
+    options, intervals = (
+        RunOptions(bits, progress, plan.workload.id, fresh),
+        IntervalOptions(check_confidence(plan.workload.confidence)),
+    )
+    execution = plan.session.executor.run_workload(plan.measurements, options, intervals, plan.terms.certified_delta)
+    cost, certified_delta = _read_cost(plan, execution.reference.entry)
+    return WorkloadAnswers(execution.answers, execution.reference, execution.receipt is None, cost, certified_delta)
+
+
+def _read_cost(plan: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
+    """Return what the debit with this number cost, and at which point. An account in memory knows no other debit."""
+    account, terms, cost = plan.session.account, plan.terms, plan.cost
+    if not isinstance(account, LedgerAccount):
+        return cost, terms.certified_delta
+    with account.store.read_transaction() as transaction:
+        debit = transaction.find_entry(entry)
+    assert isinstance(debit, Debit)
+    delta = debit.certified_delta if terms.currency.counts_epsilon else terms.delta
+    return Cost(plan.event, delta, terms.currency, debit.cost, cost.remaining, cost.limit), debit.certified_delta
 
 
 @dataclass(frozen=True, slots=True)

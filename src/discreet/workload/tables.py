@@ -3,14 +3,22 @@
 A certificate holds the whole answers. A table may be a view of one (ORDER BY, LIMIT, HAVING): fewer rows and columns in
 another order, with intervals that are at least as wide. So a table agrees with an answer if each of its rows is a row of the
 answer with the same keys and values, and with intervals that contain the signed ones.
+
+A table that lacks rows is not the answer, unless its query left them out. The view is not signed, so what its query selects
+is read from the guarantee page, which is not signed either: if the query there selects no rows, or another number of them,
+the table is INVALID; if it does, the verdict names the rows that are missing and is at best VALID SO FAR.
 """
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
+
+import sqlglot
+from sqlglot import exp
 
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import compose
@@ -20,7 +28,7 @@ from discreet.ledger.verify import CheckedClaim, Verification, verify
 from discreet.paths import read_text
 from discreet.query.record import from_record
 from discreet.query.validate import INTERVAL_SUFFIXES
-from discreet.workload.publishing import make_table
+from discreet.workload.publishing import GUARANTEE_FILE, make_table
 
 NOT_SIGNED = "that the names of the files, the charts, guarantee.md and plan.toml describe these tables: they are not signed"
 VIEWS = "that the query of {names} left out the other rows or columns of the signed answers, or widened their intervals"
@@ -35,12 +43,13 @@ def verify_folder(
         BadParameter: if it is no certificate.
     """
     verdict = verify(certificate, public=public, ledger=ledger)
-    claims, assumptions = _compare_tables(folder, certificate)
+    claims, assumptions, unchecked = _compare_tables(folder, certificate)
     return replace(
         verdict,
         claims=(*verdict.claims, *claims),
         assumptions=(*verdict.assumptions, *assumptions),
         are_tables_compared=True,
+        unchecked=tuple(unchecked),
     )
 
 
@@ -53,12 +62,13 @@ class _Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def _compare_tables(folder: Path, certificate: Any) -> tuple[list[CheckedClaim], list[str]]:
+def _compare_tables(folder: Path, certificate: Any) -> tuple[list[CheckedClaim], list[str], list[str]]:
     try:
         signed = list(_read_signed(certificate["release"]))
     except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
-        return [CheckedClaim("the tables can be read from the certificate", False)], []
-    claims, views = list[CheckedClaim](), list[str]()
+        return [CheckedClaim("the tables can be read from the certificate", False)], [], []
+    claims, views, unchecked = list[CheckedClaim](), list[str](), list[str]()
+    queries = _read_queries(folder)
     files = sorted((*folder.glob("*.csv"), *folder.glob("*.parquet")))
     for suffix in sorted({file.suffix for file in files} | {".csv"}):
         unused = list(range(len(signed)))
@@ -66,12 +76,59 @@ def _compare_tables(folder: Path, certificate: Any) -> tuple[list[CheckedClaim],
         for file in named:
             found = _find(file, signed, unused)
             claims.append(CheckedClaim(f"{file.name} holds what was signed", found is not None))
-            if found is not None:
-                unused.remove(found[0])
-                views += [] if found[1] else [file.name]
+            if found is None:
+                continue
+            unused.remove(found.answer)
+            rows = f"{found.missing:,} of {found.rows:,} rows"
+            if found.missing and not _selects(queries.get(file.stem), found):
+                claims.append(CheckedClaim(f"{file.name} holds every row that was signed (it lacks {rows})", False))
+                continue
+            views += [] if found.is_whole else [file.name]
+            if found.missing:
+                unchecked.append(f"whether the query of {file.name} left out the {rows} that it lacks")
         complete = len(named) == len(signed)
         claims.append(CheckedClaim(f"there is one {suffix} file for each signed answer", complete))
-    return claims, [NOT_SIGNED, *([VIEWS.format(names=", ".join(views))] if views else [])]
+    return claims, [NOT_SIGNED, *([VIEWS.format(names=", ".join(views))] if views else [])], unchecked
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """The signed answer that a table agrees with."""
+
+    answer: int
+    is_whole: bool  # it is exactly that answer
+    rows: int  # of the signed answer
+    missing: int  # so many of them are not in the table
+
+
+def _read_queries(folder: Path) -> dict[str, str]:
+    """Return the query of each table as the guarantee page states it, by the name of the table."""
+    try:
+        text = read_text(folder / GUARANTEE_FILE, lambda reason: BadParameter("folder", GUARANTEE_FILE, reason, "allow it"))
+    except DiscreetError:
+        return {}
+    line = re.compile(r"^\| \[([^]]+)\]\([^)]*\.csv\) \([^|]*\) \| (`+) ?(.*?) ?\2 \| ", re.MULTILINE)
+    return {name: code.replace("\\|", "|") for name, _, code in line.findall(text)}
+
+
+def _selects(query: str | None, found: _Match) -> bool:
+    """Return whether a query may show so few rows of its answer: by HAVING any number, by LIMIT and OFFSET one number."""
+    try:
+        parsed = None if query is None else sqlglot.parse_one(query)
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return False
+    if parsed is None:
+        return False
+    if parsed.args.get("having") is not None:
+        return True
+    limit, offset = (_read_count(parsed.args.get(name)) for name in ("limit", "offset"))
+    after = max(0, found.rows - (offset or 0))
+    return found.rows - found.missing == (after if limit is None else min(limit, after))
+
+
+def _read_count(clause: exp.Expression | None) -> int | None:
+    text = "" if clause is None else clause.expression.name
+    return int(text) if text.isdecimal() else None
 
 
 def _read_signed(release: Any) -> Iterator[tuple[_Table, ...]]:
@@ -89,8 +146,8 @@ def _parse(text: str, keys: int) -> _Table:
     return _Table(keys, tuple(header), tuple(map(tuple, rows)))
 
 
-def _find(file: Path, signed: Sequence[tuple[_Table, ...]], unused: Sequence[int]) -> tuple[int, bool] | None:
-    """Return which answer a table agrees with, and whether it is exactly that answer; None if it agrees with none."""
+def _find(file: Path, signed: Sequence[tuple[_Table, ...]], unused: Sequence[int]) -> _Match | None:
+    """Return the answer that a table agrees with; None if it agrees with none."""
     try:
         table = _parse(_read_text(file), 0)
     except (DiscreetError, ValueError, csv.Error):
@@ -98,7 +155,8 @@ def _find(file: Path, signed: Sequence[tuple[_Table, ...]], unused: Sequence[int
     for agrees, is_whole in ((_is_same, True), (_is_view, False)):
         for i in unused:
             if any(agrees(table, each) for each in signed[i]):
-                return i, is_whole
+                rows = len(signed[i][0].rows)
+                return _Match(i, is_whole, rows, rows - len(table.rows))
     return None
 
 

@@ -4,17 +4,21 @@ from fractions import Fraction
 from math import exp, log, sqrt
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 from discreet.lab.exercises.accuracy import (
     best_order,
+    brute_force_sensitivity,
     counties,
     laplace_max,
     names,
     noise_per_query,
     relative_error,
+    sensitivity_quiz,
     tail_bounds,
 )
+from discreet.units import Neighbours
 
 
 def test_counties() -> None:
@@ -77,3 +81,22 @@ def test_best_order() -> None:
 def test_noise_per_query() -> None:
     assert noise_per_query().results == (100, 100)
     assert noise_per_query(7, Fraction(1, 2)).results == (14, 14)
+
+
+# -- the quiz, by the rule and by trying all -------------------------------------------------------------------------------
+
+
+def test_sensitivity_quiz() -> None:
+    """Each answer names its relation: add/remove for the counts, replace for the salary."""
+    found = sensitivity_quiz().numbers
+    for name, add_remove, replace in (
+        ("one predicate", 1, 1),
+        ("two overlapping predicates", 2, 2),
+        ("four disjoint hair colours", 1, 2),
+    ):
+        assert found[f"{name}, add-remove"] == [add_remove, add_remove]
+        assert found[f"{name}, replace"] == [replace, replace]
+    assert found["salary, clamped"] == pytest.approx(100 / 3)
+    assert np.diff(np.log10(found["salary, unclamped"])) == pytest.approx([3, 3]), "proportional to the highest salary"
+    tried = brute_force_sensitivity([0, 50], lambda d: [sum(d) / 4], Neighbours.REPLACE, size=4)
+    assert sensitivity_quiz(Fraction(50), 4).results[-1] == tried == 12.5

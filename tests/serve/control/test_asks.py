@@ -125,9 +125,12 @@ def test_the_day_limit_and_the_waiting_limit_are_exact(control: Control) -> None
     control.add_ask(make_ask("2"), epsilon_per_day="3/10", waiting_limit=3)  # a retry is no new ask
     control.add_ask(make_ask("more", state=AskState.APPROVAL), epsilon_per_day="3/10")
     control.add_ask(make_ask("theirs", person="bob"), epsilon_per_day="3/10", waiting_limit=1)
+    with pytest.raises(TooManyWaiting):  # nobody floods the stewards either
+        control.add_ask(make_ask("flood", state=AskState.APPROVAL), waiting_limit=1)
+    control.add_ask(make_ask("second", state=AskState.APPROVAL), waiting_limit=2)
     assert control.count_waiting("ada") == 3
     assert control.count_waiting() == 4
-    assert control.count_states() == {AskState.WAITING: 4, AskState.APPROVAL: 1}
+    assert control.count_states() == {AskState.WAITING: 4, AskState.APPROVAL: 2}
 
 
 def test_pages_go_through_a_list_once(control: Control) -> None:

@@ -9,7 +9,7 @@ import psycopg
 from discreet.serve.control.model import AskState, Job, JobState
 from discreet.serve.control.queue import job_topic
 from discreet.serve.control.store import Control, open_control
-from discreet.serve.control.waiting import JOBS, ask_topic
+from discreet.serve.control.waiting import JOBS, Hub, Subscription, ask_topic
 from tests.serve.control.conftest import NOON
 from tests.serve.control.sample import make_ask
 
@@ -238,6 +238,18 @@ def test_two_who_wait_for_one_topic_both_wake(control: Control) -> None:
     with control.subscribe(job_topic(job.id)) as ended:
         control.finish(claimed)
         assert ended.wait(10)
+
+
+def test_topics_that_nobody_waits_for_are_forgotten() -> None:
+    hub = Hub()
+    one, other = Subscription(hub, "ask:1"), Subscription(hub, "ask:1")
+    one.close()
+    one.close()
+    hub.notify("ask:1")
+    assert other.wait(0)
+    other.close()
+    assert not hub._topics
+    assert not hub._waiters
 
 
 def test_nothing_is_heard_where_nothing_happens(control: Control) -> None:

@@ -1,7 +1,8 @@
 """A cell that is an object of Python, as the family that it belongs to and a text, each of which depends on that cell alone.
 
 Objects are what pandas columns of mixed types, JSON lines and spreadsheets hold. From family and text a cell is read as the
-kind of its column (`value_text`) and as the identity of a unit (`identity_text`); see `types` for what both mean.
+kind of its column (`value_text`) and as the identity of a unit (`identity_text`); see `types` for what both mean. `frames`
+and `rows` share this, and load it only for such cells, because it needs NumPy.
 """
 
 from collections.abc import Iterable

@@ -60,8 +60,7 @@ from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, q
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.paths import format_path, format_suffix
 from discreet.query.schema import Column, Kind, PublicTable, Table, parse_unit
-from discreet.sql.dialects import DUCKDB
-from discreet.sql.terms import SATURATION_LIMIT, column, int_literal, shorten_name
+from discreet.sql.dialects import DUCKDB, SATURATION_LIMIT, column, int_literal, shorten_name
 
 if TYPE_CHECKING:
     from discreet.query import ast

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from discreet._numbers import Number
+from discreet.accounting.risk import posterior_range
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger import open_ledger
 from discreet.ledger.chain import LedgerAccount
@@ -135,12 +136,12 @@ def refusal_message(ask: Callable[[], object]) -> str | None:
 def max_guess_probability(epsilon: Number) -> float:
     """Return the largest probability of guessing one person's fair secret bit after outputs that cost ε: e^ε/(1+e^ε).
 
-    The likelihoods of the outputs under the two bits differ by at most a factor e^ε, and so do the posterior odds.
+    It is the posterior of `posterior_range` after even odds, rounded up.
 
     >>> round(max_guess_probability(1), 4), max_guess_probability(0)
     (0.7311, 0.5)
     """
-    return 1 / (1 + exp(-float(epsilon)))
+    return posterior_range(epsilon, Fraction(1, 2)).upper
 
 
 # -- the noise of a count: P(k) = (1−a)/(1+a)·a^|k| with a = e^{−1/scale} ---------------------------------------------------

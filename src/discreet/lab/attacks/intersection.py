@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._numbers import Number, check_int, check_positive, format_rational
+from discreet.accounting.risk import posterior_range
 from discreet.errors import BadParameter
 from discreet.lab.attacks.attack import Attack, AttackResult, noise_scale, open_testbed
 from discreet.mechanisms import Laplace
@@ -139,12 +139,12 @@ def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, see
 
 
 def max_guess_probability_among(choices: int, epsilon: Number) -> float:
-    """Return the largest probability of guessing which of several equally likely values one person has.
+    """Return the largest probability of guessing which of several equally likely values one person has, rounded up.
 
     >>> round(max_guess_probability_among(6, 1), 4), max_guess_probability_among(2, 0)
     (0.3522, 0.5)
     """
-    return 1 / (1 + (choices - 1) * exp(-float(epsilon)))
+    return posterior_range(epsilon, Fraction(1, choices)).upper
 
 
 def _ask_hospital(table: Sequence[Row], group: str, epsilon: Fraction, source: Bits) -> tuple[dict[str, int], Fraction]:

@@ -6,11 +6,10 @@ To add an exercise, write a function that returns a `Solution` and add an `Exerc
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from discreet.lab.exercises.accuracy import ACCURACY
+from discreet.lab.exercises.accuracy import ACCURACY, SENSITIVITY
 from discreet.lab.exercises.definition import DEFINITION
 from discreet.lab.exercises.exercise import Exercise, Feedback, Solution
 from discreet.lab.exercises.response import RESPONSE
-from discreet.lab.exercises.sensitivity import SENSITIVITY
 
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
     {exercise.name: exercise for exercise in (*RESPONSE, *DEFINITION, *SENSITIVITY, *ACCURACY)}

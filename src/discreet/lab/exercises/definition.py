@@ -11,7 +11,7 @@ from discreet.errors import BadParameter
 from discreet.events import Claim
 from discreet.lab.attacks.exposure import at_least_once
 from discreet.lab.exercises.exercise import Exercise, Solution
-from discreet.lab.figures.cells import COUNTS
+from discreet.lab.figures.composition import COUNTS
 from discreet.lab.parameters import format_value
 from discreet.mechanisms import Laplace
 from discreet.mechanisms.unsafe import NameAndShame

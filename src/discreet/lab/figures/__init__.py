@@ -6,8 +6,7 @@ To add a figure, define a `Figure` in the file of its subject and list it here.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from discreet.lab.figures.cells import CELLS
-from discreet.lab.figures.composition import AVERAGING, COMPOSITION_100, COMPOSITION_10000
+from discreet.lab.figures.composition import AVERAGING, CELLS, COMPOSITION_100, COMPOSITION_10000
 from discreet.lab.figures.figure import Figure, Numbers
 from discreet.lab.figures.k_anonymity import K_ANONYMITY
 from discreet.lab.figures.noise import (

@@ -49,7 +49,7 @@ class Asks(Part):
 
         Raises:
             KeyTaken: if the person used the key for another measurement.
-            TooManyWaiting: if the person has `waiting_limit` asks on the way.
+            TooManyWaiting: if the person has `waiting_limit` asks that wait for a worker, or for approval if this one does.
             DayLimitReached: if the ask, unless it needs approval anyway, exceeds ε per day.
             StateChanged: if it is `answered` and its family has no such answer.
         """
@@ -69,7 +69,11 @@ class Asks(Part):
                 ask.answer is None or _find_answered(transaction, ask.root, ask.measurement) is None
             ):
                 raise StateChanged("A new ask", "not answered in its family", ask.state)
-            if waiting_limit is not None and _count_waiting(transaction, ask.person) >= waiting_limit:
+            if (
+                waiting_limit is not None
+                and ask.state is not AskState.ANSWERED
+                and _count_waiting(transaction, ask.person, ask.state) >= waiting_limit
+            ):
                 raise TooManyWaiting(waiting_limit)
             if epsilon_per_day is not None and ask.state is not AskState.APPROVAL:
                 spent = _spent_today(transaction, ask.person, ask.table, ask.accepted_at)
@@ -158,7 +162,7 @@ class Asks(Part):
         return changed
 
     def _close(self, transaction: Transaction, ask: Ask) -> None:
-        """Remove the job that nobody has claimed, and close the request that nobody has decided."""
+        """Remove the job if no worker has claimed it, and close the request if no steward has decided it."""
         # A job that is locked is being claimed; its claim waits for this ask and then sees that it has ended.
         sql = "SELECT id FROM control_jobs WHERE subject = ? AND kind = 'ask' AND state = ?{skip}"
         for row in transaction.run(sql, ask.id, JobState.QUEUED).fetchall():
@@ -254,9 +258,9 @@ def insert_job(transaction: Transaction, job: Job, person: str | None) -> None:
     transaction.topics.add(JOBS)
 
 
-def _count_waiting(transaction: Transaction, person: str) -> int:
+def _count_waiting(transaction: Transaction, person: str, state: AskState = AskState.WAITING) -> int:
     sql = "SELECT COUNT(*) FROM control_asks WHERE person = ? AND state = ?"
-    return int(transaction.run(sql, person, AskState.WAITING).fetchone()[0])
+    return int(transaction.run(sql, person, state).fetchone()[0])
 
 
 def _spent_today(transaction: Transaction, person: str, table: str, now: float) -> Fraction:

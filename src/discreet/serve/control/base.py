@@ -75,7 +75,7 @@ class Part:
         append_lines(transaction, transaction.lines, self._clock())
 
     def _record(self, transaction: Transaction, by: str | None, action: str, subject: str, **details: Any) -> None:
-        """Write a line of the audit trail with this transaction, if somebody is named."""
+        """Write a line of the audit trail with this transaction, if an actor is named."""
         if by is not None:
             transaction.lines.append(Line(by, action, subject, details))
 

@@ -68,7 +68,7 @@ class _Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Person(_Value, frozen=True, kw_only=True):
-    """Somebody who can sign in. `id` is a short name that is part of account names, such as "ada"."""
+    """A person who can sign in. `id` is a short name that is part of account names, such as "ada"."""
 
     id: str
     name: str
@@ -221,7 +221,7 @@ class AskOptions(_Value, frozen=True, kw_only=True):
 
 
 class Ask(_Value, frozen=True, kw_only=True):
-    """A query that somebody asked. `key` is the id that the asker gave; with the person it is the id of the debit."""
+    """A query that a person asked. `key` is the id that the asker gave; with the person it is the id of the debit."""
 
     id: str
     key: str
@@ -247,12 +247,12 @@ class Ask(_Value, frozen=True, kw_only=True):
 
     @property
     def debit_id(self) -> str:
-        """The id of its debit in the ledger. The person's name comes first, so that nobody can take another's ids."""
+        """The id of its debit in the ledger. The person's name comes first, so that no person can take another's ids."""
         return f"{self.person}:{self.key}"
 
 
 class Comment(_Value, frozen=True, kw_only=True):
-    """What somebody said about a request."""
+    """What an analyst or a steward said about a request."""
 
     by: str
     at: float
@@ -312,7 +312,7 @@ class Job(_Value, frozen=True, kw_only=True):
 
 
 class HeadSeen(_Value, frozen=True, kw_only=True):
-    """A head of the ledger that was shown to somebody."""
+    """A head of the ledger that was shown to a client."""
 
     number: int
     hash: str

@@ -1,7 +1,7 @@
 """People, and how they are recognised: tokens, browser logins, links that sign in once.
 
 A secret has 32 random bytes and is shown once; the database holds its SHA-256 alone and looks it up by that, so a copy of
-the database signs nobody in and no comparison takes a time that depends on a secret.
+the database is no way to sign in, and no comparison takes a time that depends on a secret.
 """
 
 import secrets

@@ -4,7 +4,7 @@ Transactions are READ COMMITTED; what must not change between reading and writin
 there is no row yet, by name (advisory locks). Workers pass over jobs that another worker is claiming (`SKIP LOCKED`). Rows
 are locked in one order, jobs before asks before requests, and the audit trail last.
 
-Changes are reported by `NOTIFY` with the commit. One thread per process listens, once somebody waits.
+Changes are reported by `NOTIFY` with the commit. One thread per process listens, from the first waiter on.
 """
 
 import os
@@ -205,7 +205,7 @@ class _Listener:
         try:
             connection.execute(f"LISTEN {_CHANNEL}")
             self.ready.set()
-            self.hub.notify(None)  # whatever happened while nobody listened
+            self.hub.notify(None)  # what happened before is unknown
             while not self._stopped.is_set():
                 for notice in connection.notifies(timeout=0.25):
                     sender, _, topic = notice.payload.partition(" ")

@@ -6,7 +6,7 @@ again may run it a second time, which is free because the ledger continues a deb
 taken over cannot finish, fail, renew or release the job: those return False, and nothing is changed.
 
 An ask runs while its job is leased: claiming moves it from `waiting` to `running`, finishing moves it to its final state, in
-the same transaction. One person has at most `per_person` asks running, so nobody holds the queue of the others up.
+the same transaction. One person has at most `per_person` asks running, so no analyst holds the others up.
 """
 
 from collections.abc import Iterable

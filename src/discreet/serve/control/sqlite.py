@@ -36,6 +36,15 @@ _HUBS: "weakref.WeakValueDictionary[tuple[int, str], Hub]" = weakref.WeakValueDi
 _HUBS_LOCK = threading.Lock()
 
 
+def _renew_lock() -> None:
+    global _HUBS_LOCK
+    _HUBS_LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # another thread may have held it
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 class SqliteTransaction:
     """As in `Transaction`. There is one writer at a time, so no lock is needed."""
 
@@ -91,7 +100,7 @@ class SqliteDatabase:
         self, *, write: bool, durable: bool = True, before_commit: Callable[[Any], None] | None = None
     ) -> Iterator[SqliteTransaction]:
         """As in `Database`."""
-        with self._translate_errors(), self._pool.lend() as connection:
+        with self._queue_writers(write), self._translate_errors(), self._pool.lend() as connection:
             if write:
                 connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -108,6 +117,20 @@ class SqliteDatabase:
                 raise
         for topic in transaction.topics:
             self._hub.notify(topic)
+
+    @contextmanager
+    def _queue_writers(self, write: bool) -> Iterator[None]:
+        """Let the threads of this process write one after another. SQLite would have them sleep and try again."""
+        if not write:
+            yield
+            return
+        writer = self._hub.writer
+        if not writer.acquire(timeout=BUSY_SECONDS):
+            raise ControlUnavailable(self.location, *_REASONS[sqlite3.SQLITE_BUSY])
+        try:
+            yield
+        finally:
+            writer.release()
 
     def subscribe(self, topic: str | None) -> Subscription:
         """As in `Database`. A connection of its own tells whether another process has committed."""

@@ -1,9 +1,9 @@
 """The audit trail: who did what and when, as a hash chain.
 
 Each line holds the hash of the line before it, so a line that is changed, removed or inserted later is found by `check`.
-What `check` cannot find alone is a trail that was cut off or rewritten to its end: for that, somebody else keeps a head
-(`head`, exported beside the ledger's) and gives it to `check`. Whoever runs the machine can rewrite the trail, but not
-unseen by those who keep heads.
+What `check` cannot find alone is a trail that was cut off or rewritten to its end: for that, a steward keeps a head
+elsewhere (`head`, exported beside the ledger's) and gives it to `check`. The owner of the machine can rewrite the trail, but
+a steward who kept a head sees it.
 
 A line names people, tables and ids. It holds no question, no answer and no secret.
 """

@@ -8,6 +8,7 @@ that was committed after it subscribed.
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 
 POLL_SECONDS = 0.05
@@ -33,6 +34,8 @@ class Hub:
         self.condition = threading.Condition()
         self._all = 0
         self._topics: dict[str, int] = {}
+        self._waiters: Counter[str] = Counter()
+        self.writer = threading.Lock()  # for databases with one writer: its threads queue here
 
     def notify(self, topic: str | None = None) -> None:
         """Report a change of a topic; None: of an unknown one, which wakes every waiter."""
@@ -49,18 +52,21 @@ class Hub:
         return self._all if topic is None else self._topics.get(topic, 0)
 
     def add(self, topic: str | None) -> int:
-        """Count a topic from now on."""
+        """Count a topic from now on, until `forget` was called as often as this."""
         with self.condition:
             if topic is not None:
                 self._topics.setdefault(topic, self._all)
+                self._waiters[topic] += 1
             return self.count(topic)
 
     def forget(self, topic: str | None) -> None:
-        """Stop counting a topic. A topic of the queue stays."""
+        """Stop counting a topic, unless it has another waiter."""
         with self.condition:
-            if topic is not None and topic != JOBS:
-                self._topics.pop(topic, None)
-                self.condition.notify_all()
+            if topic is not None:
+                self._waiters[topic] -= 1
+                if self._waiters[topic] <= 0:
+                    del self._waiters[topic]
+                    self._topics.pop(topic, None)
 
 
 class Subscription:
@@ -77,7 +83,7 @@ class Subscription:
         self, hub: Hub, topic: str | None, look: Callable[[], bool] | None = None, close: Callable[[], None] | None = None
     ) -> None:
         self._hub, self._topic, self._look, self._close = hub, topic, look, close
-        self._seen = hub.add(topic)
+        self._seen, self._is_closed = hub.add(topic), False
 
     def wait(self, seconds: float) -> bool:
         """Wait for a change since the last call, `seconds` at most. Returns whether there may have been one."""
@@ -101,9 +107,11 @@ class Subscription:
 
     def close(self) -> None:
         """End it."""
-        if self._close is not None:
-            self._close()
-            self._close = None
+        if not self._is_closed:
+            self._is_closed = True
+            self._hub.forget(self._topic)
+            if self._close is not None:
+                self._close()
 
     def __enter__(self) -> "Subscription":
         return self

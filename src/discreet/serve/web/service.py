@@ -20,7 +20,6 @@ from fastapi import Request, Response
 
 from discreet.accounting.cost import Budget, Remaining
 from discreet.errors import BadParameter, DiscreetError, ServiceUnavailable
-from discreet.ledger.account import id_taken_error
 from discreet.remote.wire import budget_to_wire, cost_to_wire, quote_to_wire, remaining_to_wire
 from discreet.serve.control.base import new_id
 from discreet.serve.control.errors import DayLimitReached, KeyTaken
@@ -264,7 +263,7 @@ class Web:
         if earlier is not None and _is_same(earlier, question) and caller.may_use(earlier.table):
             return earlier
         if earlier is not None:
-            raise id_taken_error(key)
+            raise _make_key_error(key)
         self.ask_limit.take(caller.limit_key)
         quoted = self.quote(caller, question)
         if quoted.refusal is not None:
@@ -273,7 +272,7 @@ class Web:
         try:
             return self._add(ask, question, quoted)
         except KeyTaken:
-            raise id_taken_error(key) from None
+            raise _make_key_error(key) from None
 
     def _add(self, ask: Ask, question: Question, quoted: Quoted) -> Ask:
         person = ask.person
@@ -371,6 +370,15 @@ def check_key(key: str) -> str:
     if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
         raise BadParameter("id", repr(key[:20]), f"not 1 to {MAX_KEY} printable characters", "choose another id")
     return key
+
+
+def _make_key_error(key: str) -> BadParameter:
+    return BadParameter(
+        "id",
+        repr(key),
+        "it belongs to another measurement: query, data, policy or noise differ",
+        "take a new id for a new query",
+    )
 
 
 def _is_same(earlier: Ask, question: Question) -> bool:

@@ -5,5 +5,5 @@ tables      the ledger, the sources and their sessions; tables are registered in
 jobs        what a job of each kind does
 worker      threads that claim jobs, renew their leases and release answers
 released    released answers as ordinary tables, for BI tools
-alerts      what the owner is told by webhook
+alerts      what the service tells the owner by webhook
 """

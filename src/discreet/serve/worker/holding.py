@@ -7,7 +7,7 @@ answered at once; and the balance would change. So until its moment an answer is
 **Theory of operation.** `HeldAccount` is an account whose `record` notes the answer instead of appending it. The debit is in
 the ledger before any row is read, as always. At the moment `Held.record` appends the answer; if another worker was first,
 the answer that is recorded is the one that is shown. A worker that dies before leaves a debit without an answer, which
-another worker continues by its id: it draws new noise, and nobody has seen the first.
+another worker continues by its id: it draws new noise, and no analyst has seen the first.
 
 `Moments` runs functions at their times in one thread, so that no answer that waits occupies a slot.
 """
@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from discreet.accounting.currencies import Receipt
 from discreet.ledger.chain import LedgerAccount
-from discreet.query.receipt import Receipt
 from discreet.serve.schedule import JumpFreeClock
 
 log = logging.getLogger("discreet.serve")

@@ -68,7 +68,7 @@ MAX_ATTEMPTS = 20
 """An ask that this many workers took and did not end is one that ends workers; it fails."""
 
 CLOSED_TABLE = SourceRefused("This table cannot be queried at present", "its steward knows why; try again later")
-"""What an analyst is told of a source that cannot be opened or is quarantined: no path, no reason."""
+"""What the service says to an analyst of a source that cannot be opened or is quarantined: no path, no reason."""
 
 CHANGED = QueryRefused(
     "What would be measured is not what was quoted or approved: the policy or the budget of the table has changed",

@@ -1,7 +1,7 @@
 """Released answers as ordinary tables, for Metabase, Superset, Excel, datasette and the like.
 
 BI tools probe: they sample distinct values, read the first rows, and ask again whenever a filter moves. Over the data itself
-each probe would be a purchase or a refusal. What was released may be read, filtered and joined as often as anybody likes, so
+each probe would be a purchase or a refusal. What was released may be read, filtered and joined at will, so
 it is mirrored into a DuckDB file, a schema of PostgreSQL or a folder of Parquet files: one table per answer with the columns
 `n, n_lower, n_upper, n_reliable`, and a table `catalogue` that says what each is. Nothing but released answers is written.
 

@@ -2,14 +2,14 @@
 
 At start it refuses to serve
 
-- a ledger that was rolled back: the last head that anybody was shown must still be in it, with the same hash;
+- a ledger that was rolled back: the last head that the service showed must still be in it, with the same hash;
 - a copy of a ledger: the control database names the ledger that it belongs to, by the identity in its first entry. A ledger
   with entries that a new control database does not name belongs to another service, or did; the owner must say that it does
   not any more (`--adopt`), because two copies would each spend the whole budget;
 - a second ledger file while another worker serves the same control database from the first.
 
 Tables are registered in the control database with their policy, and without the salt: the salt decides which rows of a
-person count, and whoever knows it could aim at them. A policy without a salt of its own gets one, in a file that only the
+person count, and an analyst who knew it could aim. A policy without a salt of its own gets one, in a file that only the
 owner can read. Measurements call a table `serve:people`, so that moving its file forgets no answer.
 """
 
