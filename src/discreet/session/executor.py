@@ -27,7 +27,7 @@ import msgspec
 from discreet._numbers import format_up, to_rational
 from discreet.accounting.cost import SHOWN_DIGITS
 from discreet.accounting.currencies import Receipt, smallest_epsilon
-from discreet.engines.base import Engine, OutOfResources, about, owner_log
+from discreet.engines.base import Engine, NotStarted, OutOfResources, about, owner_log, watch_cancellation
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
 from discreet.formats import count_things
@@ -321,7 +321,12 @@ class Executor:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
         on_progress = None if job.is_workload else options.progress
         try:
-            with about(self.engine.identity), self.engine.lock, report_progress(self.engine, on_progress):
+            with (
+                about(self.engine.identity),
+                self.engine.lock,
+                watch_cancellation(self.engine),
+                report_progress(self.engine, on_progress),
+            ):
                 exact = self.engine.run(measurement.bounded)
                 answer = release(
                     measurement,
@@ -333,7 +338,8 @@ class Executor:
                 )
         except EngineFailed as failed:
             kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
-            self._record_failure(kind)
+            if not isinstance(failed, NotStarted):  # then no row was read
+                self._record_failure(kind)
             raise EngineFailed from None  # its class says nothing of the reason
         statements = exact.statements
         if measurement.bounded.table.salt != DEFAULT_SALT:

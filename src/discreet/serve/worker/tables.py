@@ -17,7 +17,6 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -30,7 +29,7 @@ from discreet.accounting.currencies import parse_currency
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
-from discreet.ledger.chain import Ledger
+from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.keys import SigningKey, load_key
 from discreet.paths import describe_exposure, read_text
 from discreet.query.policy import make_policy_error, read_policy, read_public, write_policy
@@ -277,12 +276,24 @@ class Tables:
             )
         self.mirror()
 
-    def mirror(self, accounts: Iterable[AccountState] | None = None) -> None:
-        """Copy these accounts, or all, and the head of the ledger into the control database."""
-        head = self.ledger.head
+    def mirror(self, account: LedgerAccount | None = None) -> tuple[AccountState, ...]:
+        """Copy an account with its parents, or all accounts, and the head of the ledger into the control database.
+
+        Accounts and head are read in one transaction of the ledger, so the number of the head says how new the accounts are.
+
+        Returns:
+            The accounts: the given one first, the root last.
+        """
+        with self.ledger.store.read_transaction() as transaction:
+            head = transaction.read_head()
+            if account is None:
+                states = transaction.read_accounts()
+            else:
+                states = tuple(transaction.read_totals(account.initial_state).lineage)
         with self.control.transaction(durable=False):
-            self.control.save_snapshots(map(Snapshot.of, self.ledger.list_accounts() if accounts is None else accounts))
+            self.control.save_snapshots(Snapshot.of(state, head.number) for state in states)
             self.control.save_head(head.number, head.hash.hex())
+        return states
 
 
 # -- files ----------------------------------------------------------------------------------------------------------------
