@@ -70,6 +70,7 @@ class RemoteSession:
     label: str | None = None
     patience: float = PATIENCE
     account_notes: tuple[str, ...] = ()
+    budget_warnings: tuple[str, ...] = ()
     seen: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # the head, and the asks of entries
 
     def __copy__(self) -> "RemoteSession":

@@ -263,7 +263,8 @@ class Session:
         A query that was answered before returns the recorded answer, for free; `fresh` pays for new noise. `id` makes the
         call idempotent: a retry with the same `id` is not charged again.
         """
-        from discreet.session.discovery import BUDGET_SHARE, columns_without_bounds, combine_costs
+        from discreet.query.missing import columns_without_bounds
+        from discreet.session.discovery import BUDGET_SHARE, combine_costs
 
         # whatever can be refused is refused before anything is charged
         target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)

@@ -152,6 +152,7 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     label: str | None = None
     rules: Rules = Rules()
     notes: tuple[str, ...] = ()
+    public: tuple[dict[str, Any], ...] = ()  # public tables to join to: columns, unique columns, digest; no rows
     invented: bool = False  # whether its rows are invented: the only tables that students may ask of
     is_open: bool = True
 

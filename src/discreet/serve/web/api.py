@@ -94,7 +94,7 @@ def describe_table(web: Web, caller: Caller, entry: TableEntry, grant: Grant | N
         "title": entry.title,
         "description": entry.description,
         "population": entry.population,
-        "table": {"policy": entry.policy, "public": []},
+        "table": {"policy": entry.policy, "public": list(entry.public)},
         "policy_hash": entry.policy_hash,
         "policy_version": entry.policy_version,
         "neighbours": entry.neighbours,

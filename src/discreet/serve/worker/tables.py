@@ -35,6 +35,7 @@ from discreet.paths import describe_exposure, read_text
 from discreet.query.policy import make_policy_error, read_policy, read_public, write_policy
 from discreet.query.record import policy_hash
 from discreet.query.schema import DEFAULT_SALT, Table
+from discreet.remote.wire import table_to_wire
 from discreet.serve.config import DEFAULT_CLASSES, PopulationConfig, ServiceConfig, TableConfig
 from discreet.serve.control.model import Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
@@ -46,6 +47,7 @@ from discreet.session.source import Source, open_source
 
 log = logging.getLogger("discreet.serve")
 LEAST_SALT_LENGTH = 16
+MAX_PUBLIC_BYTES = 500_000
 SERVING_SECONDS = 30.0
 LEDGER_IDENTITY, PUBLIC_KEY, SERVICE_NAME, SERVING = "ledger_identity", "public_key", "name", "serving"
 """The settings in the control database."""
@@ -165,8 +167,9 @@ class Tables:
         before = self.control.find_table(name)
         policy = self._read_policy(config, before)
         options = SourceOptions(
-            source=config.source, policy=policy, table=config.table, neighbours=config.neighbours, label=config.label
-        )
+            source=config.source, policy=policy, table=config.table, neighbours=config.neighbours, label=config.label,
+            public=list_public(config),
+        )  # fmt: skip
         source = open_source(options).validate()
         if source.table.name != name:
             raise make_policy_error(
@@ -183,10 +186,6 @@ class Tables:
 
     def _read_policy(self, config: TableConfig, before: TableEntry | None) -> Table:
         text = read_policy_file(config)
-        if read_public(text):
-            raise make_policy_error(
-                "public", "public tables are not served yet", "leave them out, or join them into the table"
-            )
         table = read_policy(text)
         if config.least_epsilon is not None:
             table = replace(table, least_epsilon=config.least_epsilon)
@@ -229,7 +228,8 @@ class Tables:
             neighbours=config.neighbours.value, title=config.title or config.name, description=config.description,
             rows_at_most=config.rows_at_most, classes=classes, seconds_per_pass=seconds_per_pass, label=config.label,
             rules=config.rules if before is None or config.rules != type(config.rules)() else before.rules,
-            notes=source.notes, invented=config.invented, is_open=True if before is None else before.is_open,
+            notes=source.notes, public=describe_public(table), invented=config.invented,
+            is_open=True if before is None else before.is_open,
         )  # fmt: skip
 
     def get(self, name: str, policy_hash: str) -> OpenTable:
@@ -302,6 +302,25 @@ class Tables:
 def read_policy_file(config: TableConfig) -> str:
     """Read the text of a table's policy."""
     return read_text(config.policy, lambda reason: make_policy_error(str(config.policy), reason, "check the path"))
+
+
+def list_public(config: TableConfig) -> dict[str, str]:
+    """Return the paths of the public tables that a policy names, which are relative to it."""
+    return {name: str(config.policy.parent / path) for name, path in read_public(read_policy_file(config)).items()}
+
+
+def describe_public(table: Table) -> tuple[dict[str, Any], ...]:
+    """Return what quotes need of the public tables: their columns with keys and bounds, and a digest of their rows.
+
+    Raises:
+        BadParameter: if that is too much to be part of each entry, because columns have very many keys.
+    """
+    described = tuple(table_to_wire(table)["public"])
+    size = len(msgspec.json.encode(described))
+    if size > MAX_PUBLIC_BYTES:
+        reason = f"the keys of the public tables take {size:,} bytes, and a service shows at most {MAX_PUBLIC_BYTES:,}"
+        raise make_policy_error("public", reason, "leave out columns with many values, or join them into the table")
+    return described
 
 
 def write_public_policy(table: Table) -> str:
