@@ -164,6 +164,7 @@ class Executor:
     quarantine: Quarantine
     label: str | None = None  # which state of the source is queried
     identity: str | None = None  # what measurements call the source, if not as the engine does
+    policy: str | None = None  # the hash of the whole policy, if measurements hold it whatever a query joins
     unrecorded: MemoryQuarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     """Failures that could not be recorded in the quarantine: a full disk must not open the source again."""
 
@@ -175,7 +176,8 @@ class Executor:
     def describe(self, measurement: Measurement) -> dict[str, Any]:
         """Return everything that decides what is measured."""
         identity = self.engine.identity if self.identity is None else self.identity
-        return measurement_spec(measurement, identity, self.label)
+        spec = measurement_spec(measurement, identity, self.label)
+        return spec if self.policy is None else spec | {"policy": self.policy}
 
     def run(
         self,
