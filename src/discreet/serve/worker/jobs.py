@@ -15,7 +15,8 @@ What ends an ask, and when:
 A job may run twice, if its worker died: the ledger continues the debit by its id, and opening an account that is open, or
 signing a certificate again, changes nothing.
 
-The other kinds: `open_account`, `certificate`, `publication`, `ledger_check`. Quarantines are lifted by the owner on the
+The other kinds: `open_account`, `certificate`, `publication`, `ledger_check`, and, for the lab, `open_class` and
+`lab_attack`. Quarantines are lifted by the owner on the
 command line (`discreet source lift`), never through the web.
 """
 
@@ -54,6 +55,7 @@ from discreet.serve.control.model import Ask, AskState, Job, PublicationState
 from discreet.serve.control.store import Control
 from discreet.serve.schedule import MAX_OVERRUNS, JumpFreeClock, find_next_class
 from discreet.serve.worker.alerts import Alerts
+from discreet.serve.worker.classes import run_attack
 from discreet.serve.worker.holding import Held, HeldAccount, Moments
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
@@ -108,6 +110,8 @@ class Jobs:
             "certificate": self.certify,
             "publication": self.publish,
             "ledger_check": self.check_ledger,
+            "open_class": self.open_class,
+            "lab_attack": lambda job: run_attack(job.payload),
         }
 
     @property
@@ -364,6 +368,11 @@ class Jobs:
         if isinstance(token, str) and isinstance(population, str):
             self.control.set_token_account(token, population, job.subject, by=WORKER)
         return {"account": job.subject}
+
+    def open_class(self, job: Job) -> dict[str, Any]:
+        """Make the root account and the invented table of a class."""
+        self.tables.open_class(job.subject)
+        return {"table": job.subject}
 
     def certify(self, job: Job) -> dict[str, Any]:
         """Sign the certificate of an ask that was answered."""

@@ -40,6 +40,7 @@ from discreet.serve.config import DEFAULT_CLASSES, PopulationConfig, ServiceConf
 from discreet.serve.control.model import Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
 from discreet.serve.schedule import JumpFreeClock, propose_classes
+from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
 from discreet.serve.worker.holding import HeldAccount
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
@@ -158,11 +159,19 @@ class Tables:
             )
         )  # fmt: skip
 
+    def _find_population(self, name: str) -> PopulationConfig:
+        found = self.config.populations.get(name) or find_class_population(self.control, name)
+        if found is None:
+            raise BadParameter("population", repr(name), "this service does not have it any more", "ask of another table")
+        return found
+
     # -- tables -----------------------------------------------------------------------------------------------------------
 
     def open_table(self, name: str) -> OpenTable:
         """Open a table, or open it again after its policy was changed, and register it."""
-        config = self.config.tables[name]
+        config = self._find_config(name)
+        if config is None:
+            raise BadParameter("table", repr(name), "this service does not serve it any more", "ask of another table")
         before = self.control.find_table(name)
         policy = self._read_policy(config, before)
         options = SourceOptions(
@@ -181,6 +190,16 @@ class Tables:
         with self._lock:
             self._tables[name] = opened
         return opened
+
+    def _find_config(self, name: str) -> TableConfig | None:
+        return self.config.tables.get(name) or find_class_table(self.control, self.config.state, name)
+
+    def open_class(self, name: str) -> None:
+        """Make the root account and the table of a class. Nothing happens if both are there."""
+        check_class_name(name, lambda each: each in self.config.tables or each in self.config.populations)
+        self._open_population(self._find_population(name))
+        self.open_table(name)
+        self.mirror()
 
     def _read_policy(self, config: TableConfig, before: TableEntry | None) -> Table:
         text = read_policy_file(config)
@@ -239,8 +258,6 @@ class Tables:
         with self._lock:
             opened = self._tables.get(name)
         if opened is None or opened.entry.policy_hash != policy_hash:
-            if name not in self.config.tables:
-                raise BadParameter("table", repr(name), "this service does not serve it any more", "ask of another table")
             opened = self.open_table(name)
         return opened
 
@@ -271,7 +288,7 @@ class Tables:
             if parent not in known:
                 raise BadParameter("parent", repr(parent), "there is no such account", "open it first")
             above = known[parent]
-            root = self.config.populations[above.lineage[-1].name]
+            root = self._find_population(above.lineage[-1].name)
             self.ledger.open_account(
                 name, root.epsilon if epsilon is None else epsilon, root.delta, above.budget.currency, parent
             )
