@@ -264,7 +264,7 @@ def bound_chance(epsilon: Fraction) -> float:
     """Return the largest probability of guessing one secret after answers that cost ε in all, if it was even before.
 
     >>> round(bound_chance(Fraction(1)), 3), round(bound_chance(Fraction(3)), 3)
-    (0.732, 0.953)
+    (0.731, 0.953)
     """
     return float(posterior_range(epsilon, Fraction(1, 2)).upper)
 
@@ -339,7 +339,7 @@ def _read(name: str, text: str, parameter: Parameter) -> Fraction:
 
 
 def enqueue_attack(control: Control, name: str, given: Mapping[str, str], person: str) -> Job:
-    """Return the job that runs an attack: an earlier one with the same parameters, whose result is the same, or a new one."""
+    """Return the job that runs an attack: an earlier one with the same parameters, and so the same result, or a new one."""
     options = check_attack(name, given)
     subject = f"lab {name} " + " ".join(f"{key}={value}" for key, value in options.items())
     with control.transaction():
