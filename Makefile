@@ -44,8 +44,9 @@ check: install  ## Check lint, format, types and the layers of imports.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-browser: $(BIN)/python  ## Find the Chromium that tests look at pages with; as root, install Debian's package if there is none.
+browser: $(BIN)/python  ## Find the Chromium that tests look at pages with, and fetch axe-core; as root, install Debian's package if there is none.
 	@$(BIN)/python tools/find_browser.py --install
+	@$(BIN)/python tools/vendor.py --axe
 
 # The marker `nightly` alone decides what runs when, wherever a test stands. The long tests stand in tests/campaigns; make nightly finds them by it.
 test: check browser  ## Run make check, then every test except the nightly campaigns.

@@ -1,4 +1,4 @@
-"""The embedded service in a process of its own, as `discreet serve FOLDER` starts it, and a Chromium that visits its pages."""
+"""The embedded service in a process of its own, as `discreet serve FOLDER` starts it, and a Chromium that visits it."""
 
 import os
 import re
@@ -18,7 +18,21 @@ from find_browser import ADVICE, find_browser
 from vendor import fetch_axe
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-STEWARDS_PAGES = ("/", "/asks", "/b", "/r", "/p", "/people", "/me", "/trail", "/state", "/verify", "/api", "/errors", "/keys")
+STEWARDS_PAGES = (
+    "/",
+    "/asks",
+    "/b",
+    "/r",
+    "/p",
+    "/people",
+    "/me",
+    "/trail",
+    "/state",
+    "/verify",
+    "/api",
+    "/errors",
+    "/keys",
+)
 TABLE_PAGES = ("/t/people", "/t/people/ask", "/t/people/rules", "/t/people/policy")
 QUERY = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean_pay\nFROM people\nGROUP BY dept"
 
@@ -99,7 +113,9 @@ def find_barriers(page: Any) -> list[str]:
     """Return what axe-core finds on a page. The context of the page must bypass the policy, which refuses axe's script."""
     page.evaluate(fetch_axe().read_text(encoding="utf-8"))
     found = page.evaluate("async () => (await axe.run(document)).violations")
-    return [f"{each['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for each in found for node in each["nodes"]]
+    return [
+        f"{each['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for each in found for node in each["nodes"]
+    ]
 
 
 def ask(page: Any, address: str, query: str = QUERY, **fields: str) -> str:

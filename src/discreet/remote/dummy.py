@@ -40,7 +40,9 @@ def invent_session(
     connection.unregister("given")
     options = SourceOptions(source=connection, policy=alone, table=table.name, neighbours=neighbours)
     session = open_session(options, MemoryAccount(budget), delta)
-    return replace(session, notes=(INVENTED_NOTE, *session.notes))
+    return replace(
+        session, notes=(INVENTED_NOTE, *session.notes), ungrouped_notes=(INVENTED_NOTE, *session.list_notes(grouped=False))
+    )
 
 
 _SQL = {

@@ -21,7 +21,7 @@ from discreet.query.answer import Answer
 from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Grant, Scope, TableEntry
-from discreet.serve.quoting import Target
+from discreet.serve.quoting import Priced, Target
 from discreet.serve.web.answers import FORMATS
 from discreet.serve.web.bodies import ERROR, NUMBER
 from discreet.serve.web.limits import RateLimit
@@ -69,8 +69,9 @@ class AskForm:
         names = ("query", "error", "size", "confidence", "epsilon", "purpose")
         fields = {name: visit.field(name, str(getattr(empty, name))) for name in names}
         fields["query"] = fields["query"].replace("\r\n", "\n")
-        checked = {name: visit.field(name) == "yes" for name in ("simultaneous", "fresh")}
-        return cls(**{name: text[: MAX_CHARACTERS + 1] for name, text in fields.items()}, **checked)
+        query, error, size, confidence, epsilon, purpose = (fields[name][: MAX_CHARACTERS + 1] for name in names)
+        together, fresh = (visit.field(name) == "yes" for name in ("simultaneous", "fresh"))
+        return cls(query, error, size, confidence, epsilon, together, fresh, purpose)
 
     def to_question(self, table: str) -> Question:
         """Return the question.
@@ -97,7 +98,7 @@ class AskForm:
 
 
 def _read(text: str, pattern: str, name: str, hint: str) -> str | None:
-    """Return a field, or None if it is empty. A decimal comma is refused: read as thousands it would be a factor of 1,000."""
+    """Return a field, or None if it is empty. A decimal comma is refused: read as thousands it is a factor of 1,000."""
     stripped = text.strip()
     if not stripped:
         return None
@@ -175,7 +176,9 @@ class Asking:
         visit.caller.require(Scope.ASK)
         entry, grant = self.web.find_table(visit.caller, visit.path("table"))
         if grant is None:
-            raise Refusal(403, "You see this table as its steward. To ask of it you need a grant, like everybody: see People.")
+            raise Refusal(
+                403, "You see this table as its steward. To ask of it you need a grant, as everybody does: see People."
+            )
         return entry, grant
 
     # The form
@@ -231,10 +234,7 @@ class Asking:
         cost, amount = priced.quote.cost, priced.amount
         units = {each.name: each.unit for each in priced.calibrated.bounded.columns}
         is_free = quoted.recorded is not None and quoted.approval is None
-        try:
-            fits = is_free or priced.check_budget() is None
-        except BudgetExceeded:
-            fits = False
+        fits = is_free or _fits(priced)
         tried = preview(priced, quoted.entry.policy, quoted.entry.rows_at_most, target.confidence)
         entry = None if quoted.recorded is None else _find_entry(quoted.recorded.answer)
         return QuoteView(
@@ -339,12 +339,21 @@ def draw_chart(answer: Answer, dark: bool, title: str | None = None) -> Response
 
     def write(answer: Answer) -> bytes:
         chart: Chart = answer.plot(title=title)
-        return (chart.darken() if dark else chart).to_svg().encode()
+        shown = Chart({**chart.darken().spec, "background": "transparent"}) if dark else chart
+        return shown.to_svg().encode()
 
     from discreet.serve.web.answers import draw_bounded
 
     headers = {"Cache-Control": "private, max-age=3600"}
     return Response(draw_bounded(write, answer), 200, headers, FORMATS["svg"].media)
+
+
+def _fits(priced: Priced) -> bool:
+    try:
+        priced.check_budget()
+    except BudgetExceeded:
+        return False
+    return True
 
 
 def _percent(amount: Fraction, limit: str) -> float:

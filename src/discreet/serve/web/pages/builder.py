@@ -145,7 +145,11 @@ def suggest_queries(table: Table) -> list[Choice]:
     found = [Choice(write_query(table, Built(by=key)), f"How many rows are there{behind}?")]
     if numbers:
         first = numbers[-1]
-        found.append(Choice(write_query(table, Built(measure="count", second=first.value, by=key)), f"What is the {first.text}{behind}?"))  # noqa: E501
+        found.append(
+            Choice(
+                write_query(table, Built(measure="count", second=first.value, by=key)), f"What is the {first.text}{behind}?"
+            )
+        )
         name = numbers[0].value.partition(":")[2]
         bounds = table.columns[name].number_bounds
         if bounds is not None:

@@ -77,9 +77,7 @@ class Declarations:
         entry, _ = self.web.find_table(visit.caller, visit.path("table"))
         return self._draw_rules(visit, entry, entry.rules, None, None)
 
-    def _draw_rules(
-        self, visit: Visit, entry: TableEntry, rules: Rules, difference: Any, problem: str | None
-    ) -> Response:
+    def _draw_rules(self, visit: Visit, entry: TableEntry, rules: Rules, difference: Any, problem: str | None) -> Response:
         shown = {name: getattr(rules, name) for name in ("epsilon_per_ask", "epsilon_per_day")}
         texts = {name: "" if value is None else f"{float(parse_rational(value, name)):g}" for name, value in shown.items()}
         return self.pages.show(

@@ -1,7 +1,7 @@
 """How pages are drawn: templates with every text escaped, static files under names that hold their hash, forms, problems.
 
-**Threat.** Keys, column names, aliases, titles and comments come from strangers, and one of them may be `<script>`. Templates
-escape everything (a test forbids the `safe` filter and values in scripts); texts of others stand in `<bdi>`, without control
+**Threat.** Keys, column names, aliases, titles and comments come from strangers, and one may be `<script>`. Templates escape
+everything (a test forbids the `safe` filter and values in scripts); texts of others stand in `<bdi>`, without control
 characters, so that none turns the direction of what follows it. No page has an inline script, style or handler, so the
 policy of the guard (`script-src 'self'; style-src 'self'`) holds for all of them. htmx attributes would be live in text that
 is not escaped; nothing is inserted that the templates did not write.
@@ -111,6 +111,7 @@ def make_environment() -> Environment:
     )  # fmt: skip
     environment.filters |= {
         "printable": to_printable,
+        "one_line": lambda text: " ".join(str(text).split()),
         "epsilon": words.format_epsilon,
         "moment": words.format_moment,
         "seconds": words.format_seconds,
@@ -131,16 +132,14 @@ class Pages:
     # Drawing
 
     def render(self, request: Request, name: str, values: Mapping[str, Any], status: int = 200) -> Response:
-        """Draw a page for whoever asks for it, signed in or not."""
+        """Draw a page for a person who is signed in, or for a stranger."""
         return self._draw(request, self.web.signing.find_caller(request), name, values, status)
 
     def show(self, visit: Visit, name: str, status: int = 200, **values: Any) -> Response:
         """Draw a page for somebody who is signed in."""
         return self._draw(visit.request, visit.caller, name, values, status)
 
-    def _draw(
-        self, request: Request, caller: Caller | None, name: str, values: Mapping[str, Any], status: int
-    ) -> Response:
+    def _draw(self, request: Request, caller: Caller | None, name: str, values: Mapping[str, Any], status: int) -> Response:
         login = None if caller is None else caller.login
         shared = {
             "service": self.web.settings.name,

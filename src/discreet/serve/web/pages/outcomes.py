@@ -170,9 +170,7 @@ class Outcomes:
             return await run_in_threadpool(run)
 
         for path, method, handler in (("certificate.json", "GET", send), ("check", "POST", check)):
-            app.add_api_route(
-                f"/a/{{ask}}/{path}", handler, methods=[method], include_in_schema=False, response_model=None
-            )
+            app.add_api_route(f"/a/{{ask}}/{path}", handler, methods=[method], include_in_schema=False, response_model=None)
 
     # The list
 

@@ -1,6 +1,7 @@
-"""People, grants and tokens. A grant is a place under the root account, so it adds nothing to what is promised. The secret of
-a token and a link that signs in are shown once, on the page that answers the form, and are nowhere in an address that this
-service is asked for later."""
+"""People, grants and tokens. A grant is a place under the root account, so it adds nothing to what is promised.
+
+The secret of a token and a link that signs in are shown once, on the page that answers the form.
+"""
 
 from fastapi import Response
 

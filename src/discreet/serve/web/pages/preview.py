@@ -26,7 +26,7 @@ from discreet.query.schema import Key, Table
 from discreet.remote.invented import invent_columns
 from discreet.serve.quoting import Priced
 
-MAX_ROWS, SEED, MAX_GROUPS = 2_000, 1, 60
+MAX_ROWS, SEED, MAX_GROUPS = 5_000, 1, 60
 Row = dict[str, Any]
 Evaluate = Callable[[Row], Any]
 
@@ -51,7 +51,7 @@ def invent_rows(policy: str, rows: int) -> tuple[Row, ...]:
 def preview(priced: Priced, policy: str, rows_at_most: int | None, confidence: float) -> Answer | None:
     """Return the answer that a query would have over invented rows; None if it is not tried here."""
     try:
-        return _preview(priced, _invent_rows(policy, min(rows_at_most or 1_000, MAX_ROWS)), confidence)
+        return _preview(priced, _invent_rows(policy, min(rows_at_most or MAX_ROWS, MAX_ROWS)), confidence)
     except (NoPreview, DiscreetError):
         return None
 
@@ -62,11 +62,11 @@ def _preview(priced: Priced, rows: tuple[Row, ...], confidence: float) -> Answer
     query, table = bounded.query, bounded.table
     if bounded.keys is None or query.joins or len(bounded.keys) > MAX_GROUPS:
         raise NoPreview
-    where = (lambda row: True) if query.where is None else _compile_condition(query.where)
+    where = None if query.where is None else _compile_condition(query.where)
     grouping = [_compile(group.value) for group in query.groups]
     members: dict[tuple[Key, ...], list[Row]] = {keys: [] for keys in bounded.keys}
     for row in rows:
-        if where(row):
+        if where is None or where(row):
             found = members.get(tuple(each(row) for each in grouping))
             if found is not None:
                 found.append(row)
@@ -121,7 +121,7 @@ def _number(value: float, error: float) -> Estimate:
     return Estimate(value, value - error, value + error, is_close(value, value - error, value + error))
 
 
-# -- expressions over a row. NULL is None; a comparison with it does not hold ---------------------------------------------
+# -- expressions over a row. NULL is None, and a comparison with it is unknown ----------------------------------------------
 
 
 def _compile(value: Any) -> Evaluate:
@@ -152,7 +152,7 @@ def _compile(value: Any) -> Evaluate:
         case ast.Case(branches=branches, default=default):
             compiled = [(_compile_condition(condition), _compile(each)) for condition, each in branches]
             otherwise = (lambda row: None) if default is None else _compile(default)
-            return lambda row: next((get(row) for holds, get in compiled if holds(row)), None) or otherwise(row)
+            return lambda row: next((get for holds, get in compiled if holds(row)), otherwise)(row)
     raise NoPreview
 
 
@@ -215,27 +215,35 @@ _ORDERS: dict[ast.Order, Callable[[Any, Any], bool]] = {
 }
 
 
-def _compile_condition(condition: Any) -> Callable[[Row], bool]:
+def _compile_condition(condition: Any) -> Callable[[Row], bool | None]:
+    """Return a condition over a row: true, false, or unknown, which is None, as in SQL."""
     match condition:
         case ast.Compare(order=order, left=left, right=right):
-            compared = _combine(left, right, lambda a, b: _compare(order, a, b))
-            return lambda row: bool(compared(row))
+            return _combine(left, right, lambda a, b: _compare(order, a, b))
         case ast.OneOf(value=value, among=among):
-            get, listed = _compile(value), {_to_plain(each.value) for each in among}
-            return lambda row: get(row) in listed
+            listed = {_to_plain(each.value) for each in among}
+            return _apply(value, lambda found: found in listed)
         case ast.Missing(value=value):
             get = _compile(value)
             return lambda row: get(row) is None
         case ast.All(parts=parts):
-            every = [_compile_condition(each) for each in parts]
-            return lambda row: all(holds(row) for holds in every)
+            return _join([_compile_condition(each) for each in parts], False)
         case ast.Any(parts=parts):
-            some = [_compile_condition(each) for each in parts]
-            return lambda row: any(holds(row) for holds in some)
+            return _join([_compile_condition(each) for each in parts], True)
         case ast.Not(part=part):
             inner = _compile_condition(part)
-            return lambda row: not inner(row)
+            return lambda row: None if (found := inner(row)) is None else not found
     raise NoPreview
+
+
+def _join(parts: list[Callable[[Row], bool | None]], deciding: bool) -> Callable[[Row], bool | None]:
+    """Return AND, which False decides, or OR, which True decides."""
+
+    def run(row: Row) -> bool | None:
+        found = [part(row) for part in parts]
+        return deciding if deciding in found else None if None in found else not deciding
+
+    return run
 
 
 def _compare(order: ast.Order, a: Any, b: Any) -> bool:

@@ -97,9 +97,7 @@ def list_errors() -> list[dict[str, str]]:
         found[anchor] = {"anchor": anchor, "title": anchor.replace("-", " ").capitalize(), "status": str(status),
                          "text": text, "name": kind.__name__}  # fmt: skip
     for status, (anchor, title) in TITLES.items():
-        found.setdefault(
-            anchor, {"anchor": anchor, "title": title, "status": str(status), "text": f"{title}.", "name": ""}
-        )
+        found.setdefault(anchor, {"anchor": anchor, "title": title, "status": str(status), "text": f"{title}.", "name": ""})
     return sorted(found.values(), key=lambda each: each["anchor"])
 
 

@@ -1,7 +1,8 @@
 """Publications and the audit trail.
 
 A publication is one debit for several queries: proposed, quoted by a worker, approved by a steward, then a folder with
-tables, card and certificate. A steward may show it to everybody, under an address that stays."""
+tables, card and certificate. A steward may show it to everybody, under an address that stays.
+"""
 
 import msgspec
 from fastapi import Request, Response
@@ -30,7 +31,11 @@ class Records:
         page = self.control.list_publications(cursor=visit.field("cursor")[:100] or None, limit=50)
         seen = [each for each in page.items if self._may_see(visit.caller, each)]
         tables = [entry for entry, grant in self.web.list_tables(visit.caller) if grant is not None]
-        plan = write_sample_plan([each.value for each in suggest_queries(self.web.quoter.read_table(tables[0]))]) if tables else ""  # noqa: E501
+        plan = (
+            write_sample_plan([each.value for each in suggest_queries(self.web.quoter.read_table(tables[0]))])
+            if tables
+            else ""
+        )
         return self.pages.show(visit, "publications", publications=seen, cursor=page.cursor, tables=tables, plan=plan)
 
     def _may_see(self, caller: Caller | None, publication: Publication) -> bool:
