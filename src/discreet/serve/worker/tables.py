@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 
 from discreet.accounting.currencies import parse_currency
-from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
+from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, QueryRefused
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import Ledger
@@ -268,6 +268,7 @@ class Tables:
             session = opened.sessions.get(account)
             if session is None:
                 paying = self.ledger.get_account(account)
+                self._check_population(opened.config, paying.initial_state)
                 held = HeldAccount(paying.store, paying.initial_state)
                 settings = opened.config
                 session = Session.of(
@@ -277,6 +278,21 @@ class Tables:
         paying_account = session.account
         assert isinstance(paying_account, HeldAccount)
         return session, paying_account
+
+    @staticmethod
+    def _check_population(config: TableConfig, account: AccountState) -> None:
+        """Refuse an account of another population: its budget does not protect the people in this table, and with it the
+        root of their own would not cap what is asked about them."""
+        if account.lineage[-1].name != config.population:
+            raise QueryRefused(
+                "The account belongs to another population than the table", "ask the steward of the table for a grant"
+            )
+
+    def get_schedule(self, name: str) -> tuple[tuple[float, ...], float]:
+        """Return the classes of an open table and the seconds of one pass, as this worker registered them."""
+        with self._lock:
+            entry = self._tables[name].entry
+        return entry.classes, entry.seconds_per_pass
 
     # -- accounts ---------------------------------------------------------------------------------------------------------
 
