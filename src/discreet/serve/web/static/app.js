@@ -65,5 +65,15 @@
     }
   });
 
+  // A slider fills in the number field that it belongs to, and draws again when it is let go.
+  for (const kind of ["input", "change"]) {
+    document.addEventListener(kind, (event) => {
+      const field = event.target.dataset.mirrors && document.getElementById(event.target.dataset.mirrors);
+      if (!field) return;
+      field.value = String(Number(Number(event.target.value).toPrecision(6)));
+      if (kind === "change" && field.form.method === "get") field.form.requestSubmit();
+    });
+  }
+
   for (const each of document.querySelectorAll("[data-scripted]")) each.hidden = false;
 })();
