@@ -168,6 +168,10 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --ledger broken.ledger --account hr", 1, "broken.ledger", "[Rr]estore"),
         ("ledger open locked.ledger --account new --epsilon 1", 4, "locked.ledger", "process"),
         ("verify release.json --key people.csv", 2, "--key people.csv", "44 characters"),
+        *((f"{command} --key nokey.key", 2, "--key nokey.key", "Leave it out") for command in (
+            f"{ASK} --unit id --epsilon 0.01 --ledger hr.ledger --account hr --release new.json",
+            "ledger head hr.ledger", "ledger key hr.ledger", "ledger rotate-key hr.ledger",
+        )),
         ("ledger head hr.ledger --key open.key", 4, "open.key", "chmod 600"),
         ("ledger head hr.ledger --key people.csv", 4, "people.csv", "key|chmod"),
     ],

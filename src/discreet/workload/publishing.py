@@ -331,7 +331,9 @@ def reproduce(published: Path, arguments: Sequence[str]) -> None:
         key = (
             None
             if workload.ledger is None
-            else _require_known_key(published, resolve_key_path(workload.ledger, *arguments[1:]), workload.ledger)
+            else _require_known_key(
+                published, resolve_key_path(workload.ledger, *arguments[1:] or [None], "KEY"), workload.ledger
+            )
         )
         publication = publish(workload, "again", key=key)
     except DiscreetError as refused:
