@@ -51,7 +51,17 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         ("boxes", "--epsilon", "1"),
         ("boxes:right",),
         ("boxes:right", "--domain", "x"),
+        ("boxes:short", "--epsilon", "1", "--seconds", "60", "--report", "page.html"),
+        ("boxes:short", "--epsilon", "1", "--seconds", "60", "--report", "nowhere/page.png"),
     ):
         out = run(tmp_path, *wrong)
         assert out.returncode == 2
+        assert out.stdout == "", "refused before the audit"
         assert "Traceback" not in out.stderr
+
+
+def test_a_report_that_cannot_be_written_does_not_change_the_verdict(tmp_path: Path) -> None:
+    (tmp_path / "page.png").mkdir()
+    out = run(tmp_path, "boxes:short", "--epsilon", "0.1", "--seconds", "20", "--report", "page.png")
+    assert out.returncode == 1
+    assert "page.png" in out.stderr

@@ -61,6 +61,8 @@ def test_it_draws_a_picture(tmp_path: Path) -> None:
         (("epsilon", "gaussian(sigma=1)", "--delta", "1e-6", "--epsilon", "1"), "one of the two"),
         (("epsilon", "gaussian(sigma=1)", "--epsilon", "-1"), "epsilon"),
         (("epsilon", "gaussian(sigma=1)", "--epsilon", "1", "--readings"), "--delta"),
+        (("epsilon", "gaussian(sigma=1)", "--delta", "1e-6", "--plot", "x.txt"), "--plot is 'x.txt': not a format"),
+        (("epsilon", "gaussian(sigma=1)", "--delta", "1e-6", "--plot", "no/x.png"), "--plot is 'no/x.png': its folder"),
         (("epsilon", "group(gaussian(sigma=1), size=0)", "--epsilon", "1"), "column"),
     ],
 )

@@ -33,7 +33,7 @@ from discreet.cli.options import (
     Weight,
     takes_source,
 )
-from discreet.cli.output import print_chart, print_data, print_styled, print_warning, show_progress
+from discreet.cli.output import print_chart, print_data, print_line, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
 from discreet.paths import is_service
 from discreet.session.options import SourceOptions
@@ -130,6 +130,8 @@ def ask(
         from rich.console import Console
 
         Console().print(answer)
+        if ledger is None and not remote:
+            print_line(TEMPORARY_BUDGET)
     if plot == TERMINAL:
         print_chart(answer)
     elif plot is not None:  # after the answer, which is charged and must be shown whatever becomes of the chart
@@ -137,6 +139,8 @@ def ask(
         if not (json or csv):
             print_styled(f"Chart written to {plot}.")
 
+
+TEMPORARY_BUDGET = "This budget ends with the command: a second run starts with a new one. --ledger keeps one."
 
 TERMINAL = "-"
 """The file name that stands for the terminal."""

@@ -14,6 +14,7 @@ from discreet.cli.app import ACCOUNTING, app
 from discreet.cli.options import Json
 from discreet.cli.output import parse_number, print_json, print_styled, print_table
 from discreet.errors import BadParameter
+from discreet.paths import check_picture_path
 
 if TYPE_CHECKING:
     from discreet._numbers import Bounds
@@ -54,6 +55,8 @@ def epsilon(
     if epsilon is not None and (readings or plot):
         flag = "--readings" if readings else "--plot"
         raise BadParameter(flag, "given with --epsilon", "it shows ε at a δ", "give --delta instead of --epsilon")
+    if plot is not None:
+        check_picture_path(plot, "--plot")
     if delta is None:
         _print_delta(expression, str(epsilon), as_json=json)
     else:
