@@ -12,6 +12,8 @@ QUIET, LOUD = Laplace(10), Laplace(1)
 def short(xs):
     print("a function that talks")
     return LOUD.release(len(xs))
+def broken(xs):
+    raise KeyError("typo")
 def right(xs):
     return QUIET.release(len(xs))
 """
@@ -43,6 +45,14 @@ def test_given_pairs_a_grade_and_a_report(tmp_path: Path) -> None:
     assert out.returncode == 0
     assert out.stdout.startswith("Passed")
     assert (tmp_path / "page.png").exists()
+
+
+def test_a_function_that_always_raises_has_not_passed(tmp_path: Path) -> None:
+    for more in ((), ("--grade",)):
+        out = run(tmp_path, "boxes:broken", "--epsilon", "1", "--seconds", "4", *more)
+        assert out.returncode == 2
+        assert out.stdout.startswith("Every call failed (raises KeyError")
+        assert "Passed" not in out.stdout
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:

@@ -50,5 +50,5 @@ def test_bad_targets_are_refused(bad: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", Gaussian(1), int, None])
 def test_a_kind_that_is_no_mechanism_with_a_scale_is_refused(kind: Any) -> None:
-    with pytest.raises(BadParameter, match="kind is .* Give the class: Laplace, Gaussian or DiscreteGaussian"):
+    with pytest.raises(BadParameter, match=r"kind is .* Give the class: Laplace, Gaussian or DiscreteGaussian"):
         calibrate(kind, sensitivity=1, epsilon=1, delta=1e-6)

@@ -1,7 +1,7 @@
 """Charts: every estimate is drawn, what is not reliable looks so, and no text of an answer is evaluated."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -189,6 +189,25 @@ def test_what_is_not_reliable_is_pale_dashed_and_labelled() -> None:
         pale = sum(not each.reliable for _, row in ANSWERS[name].rows for each in row)
         svg = ANSWERS[name].plot().to_svg()
         assert svg.count(">?<") == svg.count('stroke-dasharray="4,3"') == pale
+
+
+def test_a_line_is_dashed_and_pale_where_it_joins_points_that_are_not_reliable() -> None:
+    def draw(errors: Sequence[float]) -> Any:
+        rows = [((number,), (estimate(100, error),)) for number, error in enumerate(errors)]
+        return make_spec(make_answer(["k"], [COUNT], rows))
+
+    assert not [layer for layer in draw([1, 1, 1])["layer"] if layer.get("encoding", {}).get("x2")]
+    spec = draw([1, 1, 90, 1, 1])
+    solid, doubtful = (layer for layer in spec["layer"] if layer["encoding"].get("x2"))
+    assert "strokeDash" not in solid["mark"]
+    assert doubtful["mark"]["strokeDash"]
+    assert doubtful["mark"]["opacity"] < 1
+    values = spec["data"]["values"]
+    assert [each.get("joins_reliable") for each in values] == [True, False, False, True, None]
+    assert [each.get("next") for each in values] == [1, 2, 3, 4, None]
+    assert vl_convert.vegalite_to_svg(spec, vl_version=VERSION).count("stroke-dasharray") > vl_convert.vegalite_to_svg(
+        draw([1, 1, 1, 1, 1]), vl_version=VERSION
+    ).count("stroke-dasharray")
 
 
 def test_every_bar_has_its_number_beside_it() -> None:

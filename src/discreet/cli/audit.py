@@ -69,7 +69,7 @@ def audit(
             if not finding.violation:
                 raise
             print_warning(str(failed))
-    raise typer.Exit(1 if finding.violation else 0)
+    raise typer.Exit(1 if finding.violation else 2 if finding.failures else 0)
 
 
 def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | None) -> "Claim":

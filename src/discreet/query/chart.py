@@ -15,6 +15,7 @@ either. No channel leads to an address.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import pairwise
 from math import inf, isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -236,6 +237,11 @@ class _Panel:
                 }
                 | ({} if mark.place is None else {"from": mark.place[0], "to": mark.place[1], "middle": sum(mark.place) / 2})
             )
+        if self.draw is _draw_line:
+            for one, then in pairwise(values):
+                if one["outer"] == then["outer"]:
+                    one |= {"next": then["from"], "next_value": then["value"]}
+                    one["joins_reliable"] = one["reliable"] and then["reliable"]
         return values
 
 
@@ -445,15 +451,30 @@ def _draw_line(panel: _Panel) -> Spec:
         x |= {"type": "quantitative", "scale": {"zero": False, "nice": False, "padding": 14}}
         x["axis"] |= {"format": "d" if max(map(abs, places)) < 10_000 else ",d", "tickMinStep": 1}
         x["axis"] |= {"values": places} if len(places) <= MAX_TICKS else {}
-    line = {"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": _value(panel)}}
+    lines = [{"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": _value(panel)}}]
+    if not all(mark.estimate.reliable for mark in panel.marks):
+        lines = [_draw_segments(panel, x, *style) for style in _SEGMENTS]
     size = 60 if len(places) <= 40 else 20
     points = {
         "mark": {"type": "point", "size": size, "opacity": 1, **_OUTLINE},
         "encoding": {"x": x, "y": _value(panel), **_SHADE},
     }
     text = {"baseline": "bottom", "dy": -5}
-    layers = [line, *_draw_intervals(panel, {"x": x}, "y", text), points]
+    layers = [*lines, *_draw_intervals(panel, {"x": x}, "y", text), points]
     return {"width": WIDTH, "height": 130 if panel.is_split else 240, "layer": layers}
+
+
+_SEGMENTS: tuple[tuple[str, Spec], ...] = (
+    ("datum.joins_reliable === true", {"strokeWidth": 2}),
+    ("datum.joins_reliable === false", {"strokeWidth": 1, "strokeDash": [4, 3], "opacity": 0.5}),
+)
+"""Which pieces of a line are drawn how: a piece that ends at a point that is not reliable is thin, pale and dashed."""
+
+
+def _draw_segments(panel: _Panel, x: Spec, test: str, style: Spec) -> Spec:
+    """The pieces of a line from each point to the next, for which a test holds."""
+    along = {"x": x, "x2": {"field": "next"}, "y": _value(panel), "y2": {"field": "next_value"}}
+    return {"mark": {"type": "rule", "color": BLUE, **style}, "encoding": along, "transform": [{"filter": test}]}
 
 
 def _draw_cells(panel: _Panel) -> Spec:
