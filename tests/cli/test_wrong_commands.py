@@ -131,9 +131,10 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("calibrate gaussian --epsilon 1 --delta 1e-6 --rate 3", 2, "--rate 3", "at most 1"),
         (f"{ASK} {PAID} --csv --json", 2, "--csv --json", "one of the two"),
         (f"{ASK} {PAID} --shares", 2, "--shares", "GROUP BY"),
-        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID} --delta 1e-6 --shares', 2, "--shares keys", "Declare the keys with --keys"),
-        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept LIMIT 2" {PAID} --keys dept=a,b,c --shares', 2,
-         "--shares LIMIT", "whole answer"),
+        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID} --delta 1e-6 --shares', 2,
+         "--shares keys", "Declare the keys with --keys"),
+        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept LIMIT 2" {PAID} --keys dept=a,b,c '
+         "--shares", 2, "--shares LIMIT", "whole answer"),
         (f'ask people.csv "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept" {PAID} --keys dept=a,b,c --bounds pay=0:9 '
          "--shares", 2, "--shares", "a count"),
     ],

@@ -196,18 +196,21 @@ def test_a_line_is_dashed_and_pale_where_it_joins_points_that_are_not_reliable()
         rows = [((number,), (estimate(100, error),)) for number, error in enumerate(errors)]
         return make_spec(make_answer(["k"], [COUNT], rows))
 
+    def find_line(spec: Any) -> Any:
+        return next(layer for layer in spec["layer"] if find_marks(layer) == {"line"})
+
     assert not [layer for layer in draw([1, 1, 1])["layer"] if layer.get("encoding", {}).get("x2")]
     spec = draw([1, 1, 90, 1, 1])
-    solid, doubtful = (layer for layer in spec["layer"] if layer["encoding"].get("x2"))
-    assert "strokeDash" not in solid["mark"]
+    [doubtful] = [layer for layer in spec["layer"] if layer["encoding"].get("x2")]
     assert doubtful["mark"]["strokeDash"]
     assert doubtful["mark"]["opacity"] < 1
     values = spec["data"]["values"]
     assert [each.get("joins_reliable") for each in values] == [True, False, False, True, None]
     assert [each.get("next") for each in values] == [1, 2, 3, 4, None]
-    assert vl_convert.vegalite_to_svg(spec, vl_version=VERSION).count("stroke-dasharray") > vl_convert.vegalite_to_svg(
-        draw([1, 1, 1, 1, 1]), vl_version=VERSION
-    ).count("stroke-dasharray")
+    assert [each["run"] for each in values] == [0, 0, 1, 2, 2], "a line is drawn through the reliable points of each run"
+    assert "detail" not in find_line(draw([1, 1, 1]))["encoding"]
+    assert find_line(spec)["encoding"]["detail"] == {"field": "run", "type": "nominal"}
+    assert vl_convert.vegalite_to_svg(spec, vl_version=VERSION).count('stroke-dasharray="2,3"') == 2
 
 
 def test_every_bar_has_its_number_beside_it() -> None:

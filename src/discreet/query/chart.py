@@ -239,9 +239,11 @@ class _Panel:
             )
         if self.draw is _draw_line:
             for one, then in pairwise(values):
-                if one["outer"] == then["outer"]:
+                joins = one["outer"] == then["outer"]
+                if joins:
                     one |= {"next": then["from"], "next_value": then["value"]}
                     one["joins_reliable"] = one["reliable"] and then["reliable"]
+                then["run"] = one.setdefault("run", 0) + (not (joins and one["joins_reliable"]))
         return values
 
 
@@ -451,9 +453,11 @@ def _draw_line(panel: _Panel) -> Spec:
         x |= {"type": "quantitative", "scale": {"zero": False, "nice": False, "padding": 14}}
         x["axis"] |= {"format": "d" if max(map(abs, places)) < 10_000 else ",d", "tickMinStep": 1}
         x["axis"] |= {"values": places} if len(places) <= MAX_TICKS else {}
-    lines = [{"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": _value(panel)}}]
+    lines: list[Spec] = [{"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": _value(panel)}}]
     if not all(mark.estimate.reliable for mark in panel.marks):
-        lines = [_draw_segments(panel, x, *style) for style in _SEGMENTS]
+        lines[0]["transform"] = [{"filter": "datum.reliable"}]
+        lines[0]["encoding"]["detail"] = {"field": "run", "type": "nominal"}
+        lines.append(_draw_doubtful_segments(panel, x))
     size = 60 if len(places) <= 40 else 20
     points = {
         "mark": {"type": "point", "size": size, "opacity": 1, **_OUTLINE},
@@ -464,17 +468,11 @@ def _draw_line(panel: _Panel) -> Spec:
     return {"width": WIDTH, "height": 130 if panel.is_split else 240, "layer": layers}
 
 
-_SEGMENTS: tuple[tuple[str, Spec], ...] = (
-    ("datum.joins_reliable === true", {"strokeWidth": 2}),
-    ("datum.joins_reliable === false", {"strokeWidth": 1, "strokeDash": [4, 3], "opacity": 0.5}),
-)
-"""Which pieces of a line are drawn how: a piece that ends at a point that is not reliable is thin, pale and dashed."""
-
-
-def _draw_segments(panel: _Panel, x: Spec, test: str, style: Spec) -> Spec:
-    """The pieces of a line from each point to the next, for which a test holds."""
+def _draw_doubtful_segments(panel: _Panel, x: Spec) -> Spec:
+    """The pieces of a line that end at a point which is not reliable: thin, pale and dashed."""
     along = {"x": x, "x2": {"field": "next"}, "y": _value(panel), "y2": {"field": "next_value"}}
-    return {"mark": {"type": "rule", "color": BLUE, **style}, "encoding": along, "transform": [{"filter": test}]}
+    style = {"type": "rule", "color": BLUE, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.5}
+    return {"mark": style, "encoding": along, "transform": [{"filter": "datum.joins_reliable === false"}]}
 
 
 def _draw_cells(panel: _Panel) -> Spec:
