@@ -141,6 +141,16 @@ def test_keys_that_look_the_same_keep_their_bars() -> None:
     assert len({each["inner"] for each in find_data(make_spec(answer))}) == 8
 
 
+def test_long_keys_are_cut_so_that_the_part_in_which_they_differ_stays() -> None:
+    names = [f"{'Department of ' * 5}{part} {'and its offices ' * 5}" for part in ("surgery", "dentistry", "surgeons")]
+    labels = [each["inner"] for each in find_data(make_spec(make_answer(["k"], [COUNT], bars(names))))]
+    assert all(part in label for part, label in zip(("surgery", "dentistry", "surgeons"), labels, strict=True))
+    assert all(len(label) <= chart.MAX_LABEL for label in labels)
+    assert not any("same label" in label for label in labels)
+    same = [each["inner"] for each in find_data(make_spec(make_answer(["k"], [COUNT], bars(["a\n", "a\t"]))))]
+    assert same[1] == f"{same[0]} [same label, no. 2]", "a number that cannot be read as a part of the name"
+
+
 @pytest.mark.parametrize("name", ["three keys", "two levels", "dates by key", "histograms by key", "histogram and count"])
 def test_no_text_of_an_answer_is_an_expression_a_name_or_an_address(name: str) -> None:
     answer = mark_texts(ANSWERS[name])

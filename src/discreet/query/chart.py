@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import pairwise
 from math import inf, isfinite
+from os.path import commonprefix
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -215,7 +216,7 @@ class _Panel:
     def to_values(self) -> list[Spec]:
         """The data of the panel: one object per estimate, in order."""
         (low, high), has_numbers = self.domain, self.has_numbers
-        values = []
+        values: list[Spec] = []
         for order, mark in enumerate(self.marks):
             estimate = mark.estimate
             lower, upper = _to_double(estimate.lower), _to_double(estimate.upper)
@@ -374,9 +375,28 @@ def _shorten(text: str, length: int) -> str:
 def _label_keys(keys: Sequence[Keys]) -> list[str]:
     """Return one label per key: the same for the same keys, different ones for different keys."""
     distinct = list(dict.fromkeys(map(_identify, keys)))
-    words = {_identify(key): _shorten(_word_keys(key), MAX_LABEL) for key in keys}
-    labels = dict(zip(distinct, _make_distinct([words[each] for each in distinct]), strict=True))
+    words = {_identify(key): _word_keys(key) for key in keys}
+    labels = dict(zip(distinct, _make_distinct(_shorten_apart([words[each] for each in distinct])), strict=True))
     return [labels[_identify(key)] for key in keys]
+
+
+def _shorten_apart(texts: Sequence[str]) -> list[str]:
+    """Shorten texts, and those that would look the same so that the part in which they differ stays.
+
+    >>> _shorten_apart(["x" * 50 + "a" + "y" * 50, "x" * 50 + "b" + "y" * 50, "z"])
+    ['…xxxxxxxxayyyyyyyyyyyyyyyyyyyyyyyyyyyyy…', '…xxxxxxxxbyyyyyyyyyyyyyyyyyyyyyyyyyyyyy…', 'z']
+    """
+    labels, alike = [_shorten(text, MAX_LABEL) for text in texts], dict[str, list[int]]()
+    for i, label in enumerate(labels):
+        alike.setdefault(label, []).append(i)
+    for places in alike.values():
+        if len({texts[i] for i in places}) > 1:
+            start = max(0, len(commonprefix([texts[i] for i in places])) - MAX_LABEL // 5)
+            for i in places:
+                rest = texts[i][start:]
+                cut = rest if len(rest) < MAX_LABEL else f"{rest[: MAX_LABEL - 2]}…"
+                labels[i] = f"…{cut}" if start else cut
+    return labels
 
 
 def _identify(keys: Keys) -> tuple[tuple[type, Key], ...]:
@@ -401,7 +421,7 @@ def _make_distinct(labels: Sequence[str]) -> list[str]:
         other, times = label, 1
         while other in found:
             times += 1
-            other = f"{label} ({times})"
+            other = f"{label} [same label, no. {times}]"
         found[other] = None
     return list(found)
 
