@@ -8,7 +8,7 @@ than the root, so a class that pools its answers empties it, which the teacher's
 *Find the person.* Ten people of the table are known by number, age and department; whether each is sick is secret, and as
 likely as not. A student answers for all ten once: a second try would turn the score into an answer that costs nothing.
 
-What is known of a class is a setting of the control database. The seed is there too: rows of a class are about nobody, and
+What is known of a class is a setting of the control database. The seed is there too: rows of a class are about no person, and
 the seed keeps them from students, who cannot guess 128 random bits, and from no one else. Here is no engine and no ledger;
 the worker's half is `worker.classes`.
 """
@@ -214,7 +214,7 @@ def _code_key(code: str) -> str:
 
 @lru_cache(maxsize=20)
 def invent_class(found: Class) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
-    """Return the columns and rows of a class's table. They are about nobody."""
+    """Return the columns and rows of a class's table. They are about no person."""
     columns = invent_columns(read_policy(found.policy), found.rows, int(found.seed, 16))
     return tuple(columns), tuple(to_rows(columns))
 
