@@ -8,9 +8,9 @@ than the root, so a class that pools its answers empties it, which the teacher's
 *Find the person.* Ten people of the table are known by number, age and department; whether each is sick is secret, and as
 likely as not. A student answers for all ten once: a second try would turn the score into an answer that costs nothing.
 
-What is known of a class is a setting of the control database. The seed is there too: rows of a class are about no person, and
-the seed keeps them from students, who cannot guess 128 random bits, and from no one else. Here is no engine and no ledger;
-the worker's half is `worker.classes`.
+What is known of a class is a setting of the control database. The seed is there too: rows of a class are about no person,
+and the seed keeps them from students, who cannot guess 128 random bits, and from no one else. Here is no engine and no
+ledger; the worker's half is `worker.classes`.
 """
 
 import re
@@ -67,6 +67,7 @@ upper = 9000
 kind = "integer"
 lower = 0
 upper = 1
+keys = [0, 1]
 """
 
 
@@ -220,10 +221,11 @@ def invent_class(found: Class) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], 
 
 
 def list_targets(found: Class) -> list[Target]:
-    """Return the people whom students look for: the first ten whose secret is not missing."""
+    """Return the people whom students look for: ten whose secret is not missing. The first rows of invented columns hold
+    every key once, so they are passed over: of the others each secret is drawn by itself."""
     columns, rows = invent_class(found)
     people = [dict(zip(columns, row, strict=True)) for row in rows]
-    known = [each for each in people if each["sick"] is not None]
+    known = [each for each in people[len(NAMES) :] if each["sick"] is not None]
     return [
         Target(name, each["id"], each["age"], each["dept"], bool(each["sick"]))
         for name, each in zip(NAMES, known, strict=False)
