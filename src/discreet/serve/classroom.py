@@ -263,7 +263,8 @@ def list_scores(control: Control, found: Class, people: Sequence[str]) -> list[S
 
 
 def bound_chance(epsilon: Fraction) -> float:
-    """Return the largest probability of guessing one secret after answers that cost ε in all, if it was even before.
+    """Return the largest probability of guessing one secret after answers that cost ε in all, if it was even before. It
+    holds where neighbours replace one person by another: under add/remove a changed value costs up to 2ε.
 
     >>> round(bound_chance(Fraction(1)), 3), round(bound_chance(Fraction(3)), 3)
     (0.731, 0.953)
