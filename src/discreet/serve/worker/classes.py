@@ -47,7 +47,7 @@ def find_class_table(control: Control, state: Path, name: str) -> TableConfig | 
     return TableConfig(
         name=name, source=str(rows), policy=policy, population=name, classes=(), title=found.title,
         description="A class: invented people, and one budget for all students.", invented=True,
-        neighbours=Neighbours.REPLACE,  # students know who is in the table: what is secret is the value, so ε must cover that
+        neighbours=Neighbours.REPLACE,  # students know who is in the table: the value is secret, and ε must cover it
     )  # fmt: skip
 
 
