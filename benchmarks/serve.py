@@ -164,7 +164,7 @@ def overhead() -> Section:
         remote, local = open_both(Path(name), service)
         times: dict[str, list[float]] = {"local": [], "remote": [], "quote": [], "local quote": []}
         for turn in range(-20, TURNS):
-            query = QUERY.format(50 + (turn + 20) / 1000)
+            query = QUERY.format(f"{50 + (turn + 20) / 1000:.3f}")
             taken = {
                 "local": timed(lambda query=query: local.ask(query, epsilon=float(EPSILON))),
                 "remote": timed(lambda query=query: remote.ask(query, epsilon=float(EPSILON))),
@@ -239,11 +239,11 @@ def throughput() -> Section:
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
         first = Client(service)
         first.ask(QUERY.format(1), "warm")
-        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(2 + i / 100_000), f"new-{i}"))
+        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(f"{2 + i / 100_000:.5f}"), f"new-{i}"))
         section.add("new answers per second", f"{rate:.0f}", "≥ 25")
         rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(1), f"again-{i}"))
         section.add("recorded answers per second", f"{rate:.0f}", "≥ 300")
-        rate = count_per_second(service, lambda client, i: client.quote(QUERY.format(3 + i / 100_000)))
+        rate = count_per_second(service, lambda client, i: client.quote(QUERY.format(f"{3 + i / 100_000:.5f}")))
         section.add("quotes per second", f"{rate:.0f}", "")
         first = Client(service)  # the service closes connections that are idle
         pages = {path: [timed(lambda path=path: first.load(path)) for _ in range(60)] for path in PAGES}
@@ -288,7 +288,7 @@ def memory() -> Section:
         for i in range(REQUESTS):
             match i % 4:
                 case 0:
-                    client.quote(QUERY.format(2 + i / 100_000))
+                    client.quote(QUERY.format(f"{2 + i / 100_000:.5f}"))
                 case 1:
                     client.ask(QUERY.format(1), f"again-{i}")
                 case 2:
