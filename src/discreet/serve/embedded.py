@@ -169,6 +169,7 @@ def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
         else:
             family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
             opened = socket.create_server(listen, family=family, backlog=128)
+            send_at_once(opened)
     except OSError as error:
         where = str(listen) if isinstance(listen, Path) else f"{listen[0]}:{listen[1]}"
         hint = "end what uses it, or take another with --port"
@@ -179,6 +180,12 @@ def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
         opened.close()
         if isinstance(listen, Path):
             listen.unlink(missing_ok=True)
+
+
+def send_at_once(listening: socket.socket) -> None:
+    """Let connections of a socket send what they are given, without waiting for more: asyncio does so only where the socket
+    names its protocol, and a response in two parts would wait 40 ms for an acknowledgement."""
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _load_web(config: ServiceConfig) -> tuple[Any, Any, "WebSettings"]:

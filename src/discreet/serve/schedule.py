@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from math import ceil
 
 from discreet.errors import BadParameter
 from discreet.query.contribution import BoundedQuery
@@ -114,6 +115,27 @@ def choose_class(classes: Sequence[float], seconds_per_pass: float, bounded: Bou
 def find_next_class(classes: Sequence[float], seconds: float) -> float | None:
     """Return the class after one that was overrun; None after the last."""
     return next((each for each in classes if each > seconds), None)
+
+
+def count_slot_seconds(class_seconds: float, elapsed: float) -> float:
+    """Return how long an ask keeps the slot of its worker: a share of its class, or as many shares as it took. The next job
+    begins then, so what follows shows the shares and not the time.
+
+    >>> count_slot_seconds(1.0, 0.01), count_slot_seconds(1.0, 0.2), count_slot_seconds(1.0, 0.3)
+    (0.25, 0.25, 0.5)
+    """
+    share = class_seconds / MARGIN
+    return share * max(1, ceil(elapsed / share))
+
+
+def is_too_near(class_seconds: float, left: float) -> bool:
+    """Return whether a moment is too near for an ask that begins now: less is left than half of the share of its class that
+    its slot is kept for. Whether it were made would depend on the rows.
+
+    >>> is_too_near(1.0, 0.25), is_too_near(1.0, 0.1), is_too_near(1.0, -3.0)
+    (False, True, True)
+    """
+    return left < class_seconds / MARGIN / 2
 
 
 def makes_moment(class_seconds: float | None, ahead: Iterable[float], slots: int) -> bool:

@@ -53,15 +53,15 @@ def add_service(router: APIRouter, web: Web) -> None:
 
     @router.get("", responses=describe_json(), summary="Name, version, public key, head and limits of the service")
     def show_service() -> Response:
-        settings = web.control.list_settings()
+        find = web.control.find_setting
         return json(
             {
-                "name": settings.get("name", web.settings.name),
+                "name": find("name") or web.settings.name,
                 "version": __version__,
                 "api": "v1",
                 "address": web.settings.address,
-                "public_key": settings.get("public_key"),
-                "ledger": settings.get("ledger_identity"),
+                "public_key": find("public_key"),
+                "ledger": find("ledger_identity"),
                 "head": web.show_head(),
                 "limits": {
                     "quotes_per_second": web.settings.quotes_per_second,

@@ -2,7 +2,8 @@
 
 **An ask.** The worker calibrates the query again and compares the hash of the measurement with the one that was quoted and,
 where a steward had to, approved: an approval holds for that measurement and no other, so a policy that was widened since, or
-a web process that was taken over, gets nothing past it. Then `Session.ask` debits, runs and draws noise under the id
+a web process that was taken over, gets nothing past it. Classes and population are the worker's own: what the control
+database says of them decides nothing. Then `Session.ask` debits, runs and draws noise under the id
 `person:key`, and the answer is held until its moment (`holding`).
 
 What ends an ask, and when:
@@ -12,11 +13,16 @@ What ends an ask, and when:
   Three failures pause the account. A statement that is not ready after the last class is cancelled, and its slot is free;
 - *answered*, at its moment; at once if the answer was recorded before.
 
+**Slots.** When the next job is claimed shows how long the one before it ran: an analyst who fills the slots and then asks
+for something that is free would time any query. So an ask that read rows keeps its slot for a fixed share of its class, or a
+whole number of them if it ran longer (`Jobs.occupy`). A publication leaves at the end of a class, counted from its start.
+
 A job may run twice, if its worker died: the ledger continues the debit by its id, and opening an account that is open, or
 signing a certificate again, changes nothing.
 
-The other kinds: `open_account`, `certificate`, `publication`, `ledger_check`, `release`, `alert`. Quarantines are lifted by
-the owner on the command line (`discreet source lift`), never through the web.
+The other kinds: `open_account`, `certificate`, `publication`, `ledger_check`, `release`, `alert` and, for the lab,
+`open_class` and `lab_attack`. Quarantines are lifted by the owner on the command line (`discreet source lift`), never
+through the web.
 """
 
 import logging
@@ -26,6 +32,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -49,12 +56,21 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit, hash_measurement
 from discreet.query.answer import Answer
+from discreet.query.contribution import BoundedQuery
 from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
 from discreet.serve.control.model import Ask, AskState, Job, PublicationState
 from discreet.serve.control.store import Control
-from discreet.serve.schedule import MAX_OVERRUNS, JumpFreeClock, find_next_class
+from discreet.serve.schedule import (
+    MAX_OVERRUNS,
+    JumpFreeClock,
+    choose_class,
+    count_slot_seconds,
+    find_next_class,
+    is_too_near,
+)
 from discreet.serve.worker.alerts import Alerts
+from discreet.serve.worker.classes import run_attack
 from discreet.serve.worker.holding import Held, HeldAccount, Moments
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
@@ -105,6 +121,7 @@ class Jobs:
     ) -> None:  # fmt: skip
         self.control, self.tables, self.clock = control, tables, clock
         self.moments, self.alerts, self.released = moments, alerts, released
+        self.is_stopping = threading.Event()
         self._lock = threading.Lock()
         self._leased: dict[str, Job] = {}
         self._kinds: dict[str, Callable[[Job], dict[str, Any]]] = {
@@ -114,6 +131,8 @@ class Jobs:
             "ledger_check": self.check_ledger,
             "release": self.release,
             "alert": self.send_alert,
+            "open_class": self.open_class,
+            "lab_attack": lambda job: run_attack(job.payload),
         }
 
     @property
@@ -181,9 +200,9 @@ class Jobs:
         entry = self.control.find_table(ask.table)
         if entry is None:
             raise CLOSED_TABLE
-        running = RunningAsk(job, ask, entry.classes, ask.class_seconds if entry.classes else None)
+        started = time.monotonic()
         if job.attempts > MAX_ATTEMPTS:
-            self._fail(running)
+            self._fail(RunningAsk(job, ask, (), None))
             return
         self._check_grant(ask)
         try:
@@ -191,13 +210,14 @@ class Jobs:
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        self._check_measurement(session, ask)
+        running = self._choose_class(job, ask, self._check_measurement(session, ask))
         self._schedule(running)
         try:
             with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask)
         except EngineFailed:
             self._ready(running, lambda: self._fail(running))
+            self.occupy(started, running.class_seconds)
             return
         except SourceRefused as refused:  # quarantined: nothing was charged
             owner_log.warning("%s", refused)
@@ -208,6 +228,7 @@ class Jobs:
         except Exception:
             owner_log.exception("an ask failed")
             self._ready(running, lambda: self._fail(running))
+            self.occupy(started, running.class_seconds)
             return
         wire = answer_to_wire(answer)
         deliver = lambda: self._answer(running, session, account, held, answer, wire)  # noqa: E731
@@ -216,6 +237,22 @@ class Jobs:
             self._deliver(running, deliver)
         else:
             self._ready(running, deliver)
+            self.occupy(started, running.class_seconds)
+
+    def occupy(self, started: float, class_seconds: float | None) -> None:
+        """Keep the slot, so that when it takes the next job does not tell how long the rows of this one took."""
+        if class_seconds is not None:
+            elapsed = time.monotonic() - started
+            self.is_stopping.wait(count_slot_seconds(class_seconds, elapsed) - elapsed)
+
+    def _choose_class(self, job: Job, ask: Ask, bounded: BoundedQuery) -> RunningAsk:
+        """Return an ask with the class that this worker computes: one in the control database might have been written to
+        find out whether the answer is ready by then. A class that was overrun is not taken again."""
+        classes, seconds_per_pass = self.tables.get_schedule(ask.table)
+        chosen = choose_class(classes, seconds_per_pass, bounded)
+        if chosen is not None and ask.class_seconds in classes and ask.overruns:
+            chosen = max(chosen, ask.class_seconds)
+        return RunningAsk(job, ask, classes, chosen)
 
     def _ask(self, session: Session, ask: Ask) -> Answer:
         options = ask.options
@@ -232,24 +269,28 @@ class Jobs:
         if grant.paused is not None:
             raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
 
-    def _check_measurement(self, session: Session, ask: Ask) -> None:
+    def _check_measurement(self, session: Session, ask: Ask) -> BoundedQuery:
+        """Refuse to measure what was not quoted or approved. Returns the query with its bounds."""
         measurement = session.calibrate(ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
         if hash_measurement(session.executor.describe(measurement)) != ask.measurement:
             raise CHANGED
+        return measurement.bounded
 
     # -- moments ----------------------------------------------------------------------------------------------------------
 
     def _schedule(self, running: RunningAsk) -> None:
         """Wait for the moment of an ask, from before any row is read.
 
-        A moment that has passed before a worker took the ask is replaced by one that is as far away: the queue was long, or
-        workers were down. If a worker took it before and died, that may be because of the rows, and counts as an overrun.
+        A moment that has passed before a worker took the ask, or is too near to be made, is replaced by one that is a whole
+        class away: the queue was long, or workers were down. If a worker took it before and died, that may be because of the
+        rows, and counts as an overrun.
         """
         if running.class_seconds is None:
             return
         now, moment = self.clock.now(), running.ask.release_at
-        if moment is None or moment <= now:
-            is_overrun = moment is not None and running.job.attempts > 1
+        is_other = running.ask.class_seconds != running.class_seconds
+        if moment is None or is_other or is_too_near(running.class_seconds, moment - now):
+            is_overrun = moment is not None and moment <= now and running.job.attempts > 1
             moment = now + running.class_seconds
             if is_overrun:
                 self._count_overrun(running)
@@ -395,6 +436,11 @@ class Jobs:
             self.control.set_token_account(token, population, job.subject, by=WORKER)
         return {"account": job.subject}
 
+    def open_class(self, job: Job) -> dict[str, Any]:
+        """Make the root account and the invented table of a class."""
+        self.tables.open_class(job.subject)
+        return {"table": job.subject}
+
     def certify(self, job: Job) -> dict[str, Any]:
         """Sign the certificate of an ask that was answered."""
         ask = self.control.find_ask(job.subject)
@@ -458,6 +504,7 @@ class Jobs:
             return {"quote": quote}
         if found.state is not PublicationState.RUNNING:
             raise BadParameter("publication", found.state.value, "it was not approved", "approve it first")
+        started = time.monotonic()
         try:
             with TemporaryDirectory(dir=self.tables.config.state) as folder:
                 published = publish_workload(self.tables, self.control, found, Path(folder) / "published")
@@ -466,8 +513,10 @@ class Jobs:
             raise
         except DiscreetError as refused:
             problem = to_problem(EngineFailed() if isinstance(refused, SourceRefused) else refused)
+            self._wait_for_class(started, found.table)
             self.control.change_publication(found.id, found.state, PublicationState.FAILED, problem=problem, by=WORKER)
             raise
+        self._wait_for_class(started, found.table)
         self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
         for state in self.tables.mirror():
             if state.parent is None:
@@ -475,6 +524,15 @@ class Jobs:
         if self.released is not None:
             self.released.add_publication(found, published.answers, published.cost, published.entry)
         return {"entry": published.entry}
+
+    def _wait_for_class(self, started: float, table: str) -> None:
+        """Wait until a class has passed since `started`, or the last one several times: when a publication is seen does not
+        tell how long its queries ran."""
+        classes, _ = self.tables.get_schedule(table)
+        if classes:
+            elapsed = time.monotonic() - started
+            end = next((each for each in classes if each >= elapsed), classes[-1] * ceil(elapsed / classes[-1]))
+            self.is_stopping.wait(end - elapsed)
 
 
 def _read_weights(ask: Ask) -> dict[str, Fraction] | None:

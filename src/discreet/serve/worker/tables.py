@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from discreet.accounting.currencies import parse_currency
-from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
+from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, QueryRefused
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import Ledger, LedgerAccount
@@ -40,6 +40,7 @@ from discreet.serve.config import DEFAULT_CLASSES, PopulationConfig, ServiceConf
 from discreet.serve.control.model import Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
 from discreet.serve.schedule import JumpFreeClock, propose_classes
+from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
 from discreet.serve.worker.holding import HeldAccount
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
@@ -159,11 +160,19 @@ class Tables:
             )
         )  # fmt: skip
 
+    def _find_population(self, name: str) -> PopulationConfig:
+        found = self.config.populations.get(name) or find_class_population(self.control, name)
+        if found is None:
+            raise BadParameter("population", repr(name), "this service does not have it any more", "ask of another table")
+        return found
+
     # -- tables -----------------------------------------------------------------------------------------------------------
 
     def open_table(self, name: str) -> OpenTable:
         """Open a table, or open it again after its policy was changed, and register it."""
-        config = self.config.tables[name]
+        config = self._find_config(name)
+        if config is None:
+            raise BadParameter("table", repr(name), "this service does not serve it any more", "ask of another table")
         before = self.control.find_table(name)
         policy = self._read_policy(config, before)
         options = SourceOptions(
@@ -183,6 +192,16 @@ class Tables:
         with self._lock:
             self._tables[name] = opened
         return opened
+
+    def _find_config(self, name: str) -> TableConfig | None:
+        return self.config.tables.get(name) or find_class_table(self.control, self.config.state, name)
+
+    def open_class(self, name: str) -> None:
+        """Make the root account and the table of a class. Nothing happens if both are there."""
+        check_class_name(name, lambda each: each in self.config.tables or each in self.config.populations)
+        self._open_population(self._find_population(name))
+        self.open_table(name)
+        self.mirror()
 
     def _read_policy(self, config: TableConfig, before: TableEntry | None) -> Table:
         text = read_policy_file(config)
@@ -238,8 +257,6 @@ class Tables:
         with self._lock:
             opened = self._tables.get(name)
         if opened is None or opened.entry.policy_hash != policy_hash:
-            if name not in self.config.tables:
-                raise BadParameter("table", repr(name), "this service does not serve it any more", "ask of another table")
             opened = self.open_table(name)
         return opened
 
@@ -250,6 +267,7 @@ class Tables:
             session = opened.sessions.get(account)
             if session is None:
                 paying = self.ledger.get_account(account)
+                self._check_population(opened.config, paying.initial_state)
                 held = HeldAccount(paying.store, paying.initial_state)
                 settings = opened.config
                 session = Session.of(
@@ -259,6 +277,21 @@ class Tables:
         paying_account = session.account
         assert isinstance(paying_account, HeldAccount)
         return session, paying_account
+
+    @staticmethod
+    def _check_population(config: TableConfig, account: AccountState) -> None:
+        """Refuse an account of another population: its budget does not protect the people in this table, and with it the
+        root of their own would not cap what is asked about them."""
+        if account.lineage[-1].name != config.population:
+            raise QueryRefused(
+                "The account belongs to another population than the table", "ask the steward of the table for a grant"
+            )
+
+    def get_schedule(self, name: str) -> tuple[tuple[float, ...], float]:
+        """Return the classes of an open table and the seconds of one pass, as this worker registered them."""
+        with self._lock:
+            entry = self._tables[name].entry
+        return entry.classes, entry.seconds_per_pass
 
     # -- accounts ---------------------------------------------------------------------------------------------------------
 
@@ -270,7 +303,7 @@ class Tables:
             if parent not in known:
                 raise BadParameter("parent", repr(parent), "there is no such account", "open it first")
             above = known[parent]
-            root = self.config.populations[above.lineage[-1].name]
+            root = self._find_population(above.lineage[-1].name)
             self.ledger.open_account(
                 name, root.epsilon if epsilon is None else epsilon, root.delta, above.budget.currency, parent
             )

@@ -75,6 +75,7 @@ class Worker:
     def stop(self) -> None:
         """Claim no more, end what runs, and release or put back what is held."""
         self._stopped.set()
+        self.jobs.is_stopping.set()
         deadline = time.monotonic() + self.settings.drain_seconds
         for slot in self._slots:
             slot.join(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,177 @@
+"""Attacks on a service of several processes, over HTTP: analysts who pool their answers, and a web process that another user
+runs."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import httpx
+import pytest
+
+from discreet.errors import BudgetExceeded, ServiceChanged
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entries import Debit
+from tests.support.served_tables import COUNT, configure, write_table
+from tests.support.service_processes import Processes
+
+STRANGER = "nobody"
+
+
+@pytest.fixture(autouse=True)
+def config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISCREET_CONFIG", str(tmp_path / "config"))
+
+
+def test_analysts_who_pool_their_answers_through_eight_processes_never_pass_the_root(tmp_path: Path) -> None:
+    """Four web and four worker processes; eight analysts, each of whom may spend the whole root."""
+    write_table(tmp_path / "data")
+    processes = Processes(configure(tmp_path / "data", classes=(), epsilon=Fraction(1, 2)), tmp_path)
+    people = [f"analyst{i}" for i in range(8)]
+    processes.prepare(*people)
+
+    def spend(number: int) -> tuple[int, int]:
+        answered = refused = 0
+        for i in range(6):
+            epsilon = Fraction(150 + 10 * i + number, 1000)  # each asks something else, so nothing is free
+            try:
+                processes.ask(people[number], COUNT.format(name="people"), number % 4, epsilon=epsilon)
+                answered += 1
+            except BudgetExceeded:
+                refused += 1
+        return answered, refused
+
+    try:
+        processes.start(4, 4)
+        with ThreadPoolExecutor(8) as clients:
+            ended = list(clients.map(spend, range(8)))
+    finally:
+        processes.stop()
+    answered, refused = (sum(each) for each in zip(*ended, strict=True))
+    ledger = open_ledger(processes.config.ledger)
+    try:
+        root = ledger.get_account("data").state.budget
+        debits = [each for each in ledger.iter_entries() if isinstance(each, Debit)]
+        assert check_ledger(ledger).is_valid
+        assert len(debits) == answered >= 2
+        assert refused >= 8
+        assert root.spent == sum(each.cost for each in debits) <= root.limit
+    finally:
+        ledger.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run a process as another user")
+def test_a_web_process_of_another_user_serves_and_reads_neither_data_nor_ledger_nor_key(tmp_path: Path) -> None:
+    """It has the control database alone; what it cannot read is tried under the same user."""
+    place = Path(tempfile.mkdtemp(prefix="discreet-web-"))  # outside the folders of pytest, which only root can enter
+    try:
+        place.chmod(0o711)
+        control = place / "control"
+        control.mkdir(mode=0o700)
+        shutil.chown(control, STRANGER, "nogroup")
+        write_table(place / "data")
+        config = replace(configure(place / "data", classes=()), control=str(control / "control.sqlite"))
+        for path in (*(place / "data").iterdir(), place / "data"):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+        processes = Processes(config, place)
+        processes.user = STRANGER
+        processes.prepare("ada")
+        for path in control.iterdir():
+            shutil.chown(path, STRANGER, "nogroup")
+        try:
+            processes.start(1, 1)
+            pid = processes.running["web 0"].pid
+            status = Path(f"/proc/{pid}/status").read_text()
+            assert "Uid:\t65534\t65534\t65534\t65534" in status
+            answer = processes.ask("ada", COUNT.format(name="people"), epsilon=Fraction(1, 10))
+            assert {row[0] for row in answer.records} == {"a", "b"}
+            held = {os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.exists()}
+        finally:
+            processes.stop()
+        salt = config.state / "salts" / "people.salt"
+        secrets = [Path(config.ledger), config.key, salt, place / "data" / "people.csv"]
+        assert all(each.exists() for each in secrets)
+        assert not held & {str(each) for each in secrets}
+        for path in secrets:
+            command = ["/bin/cat", str(path)]
+            tried = subprocess.run(command, user=STRANGER, group="nogroup", extra_groups=[], capture_output=True)
+            assert tried.returncode != 0
+            assert b"Permission denied" in tried.stderr
+            assert not tried.stdout
+        assert salt.read_text().strip().encode() not in b"".join(each.read_bytes() for each in control.iterdir())
+    finally:
+        shutil.rmtree(place)
+
+
+def test_a_ledger_that_was_set_back_is_noticed_by_the_next_ask_of_any_client(tmp_path: Path) -> None:
+    """The owner restores an old ledger together with an old control database, so no worker notices; the client does."""
+    write_table(tmp_path / "data")
+    config = configure(tmp_path / "data", classes=())
+    processes = Processes(config, tmp_path)
+    processes.prepare("ada")
+    query = COUNT.format(name="people")
+    try:
+        processes.start(1, 1)
+        processes.ask("ada", query, epsilon=Fraction(1, 100))
+        stop_all(processes)
+        shutil.copytree(config.state, tmp_path / "backup")
+        restart(processes)
+        session = processes.open("ada")
+        session.ask(query, epsilon=Fraction(2, 100))
+        stop_all(processes)
+        shutil.rmtree(config.state)
+        shutil.copytree(tmp_path / "backup", config.state)
+        restart(processes)
+        with pytest.raises(ServiceChanged, match="set back"):
+            session.ask(query, epsilon=Fraction(3, 100))
+        with pytest.raises(ServiceChanged, match="set back"):
+            processes.open("ada")
+    finally:
+        processes.stop()
+
+
+def stop_all(processes: Processes) -> None:
+    for process in processes.running.values():
+        process.kill()
+        process.wait()
+
+
+def restart(processes: Processes) -> None:
+    for name in list(processes.running):
+        processes.spawn(name)
+    processes.wait_for_web(0)
+
+
+def test_no_request_names_a_source(tmp_path: Path) -> None:
+    """No field of the API is a path or an address that the service would open, and one that is given is refused."""
+    write_table(tmp_path / "data")
+    (tmp_path / "secret.csv").write_text("id,dept,pay\n1,a,7\n")
+    processes = Processes(configure(tmp_path / "data", classes=()), tmp_path)
+    processes.prepare("ada")
+    queries = [
+        "SELECT COUNT(*) AS n FROM '{}'", "SELECT COUNT(*) AS n FROM read_csv('{}')", 'SELECT COUNT(*) AS n FROM "{}"',
+        "SELECT COUNT(*) AS n FROM people JOIN '{}' USING (id)", "ATTACH '{}' AS x", "COPY people TO '{}'",
+        "SELECT COUNT(*) AS n FROM people WHERE dept = (SELECT content FROM read_text('{}'))",
+    ]  # fmt: skip
+    places = [str(tmp_path / "secret.csv"), "http://127.0.0.1:9/x.csv", "file:///etc/passwd", "s3://b/x.csv"]
+    try:
+        processes.start(1, 1)
+        headers = {"Authorization": f"Bearer {processes.tokens['ada']}"}
+        with httpx.Client(base_url=f"{processes.address()}/api/v1", headers=headers, trust_env=False) as client:
+            for place in places:
+                for query in queries:
+                    body = {"table": "people", "query": query.format(place), "epsilon": 0.1}
+                    for route in ("quotes", "asks"):
+                        assert client.post(f"/{route}", json=body).status_code == 422, body
+                for field in ("source", "path", "policy", "ledger", "account", "url", "key"):
+                    body = {"table": "people", "query": COUNT.format(name="people"), "epsilon": 0.1, field: place}
+                    assert client.post("/asks", json=body).status_code == 422, field
+                assert client.post("/asks", json={"table": place, "query": "x", "epsilon": 1}).status_code in (404, 422)
+            assert client.get("/asks").json()["items"] == []
+    finally:
+        processes.stop()

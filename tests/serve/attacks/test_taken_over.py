@@ -1,0 +1,205 @@
+"""A web process that was taken over writes what it likes into the control database. It can ask in people's names; it cannot
+pass the root of a population, measure what was not quoted, or find out when an answer was ready."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entries import Debit
+from discreet.ledger.verify import verify
+from discreet.serve.config import PopulationConfig
+from discreet.serve.control.base import new_id
+from discreet.serve.control.model import Ask, AskState, Publication, PublicationState
+from discreet.serve.quoting import Target
+from tests.support.served_tables import COUNT, Service, configure, start_service, write_table
+
+RICH = "visitors"
+PLAN = """title = "Heads"
+[budget]
+epsilon = 5
+[questions.heads]
+sql = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+"""
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A table whose population has ε = 0.1, beside a population without tables that has ε = 50."""
+    write_table(tmp_path / "data")
+    config = configure(tmp_path / "data", classes=(0.6, 1.2), epsilon=Fraction(1, 10))
+    populations = dict(config.populations) | {RICH: PopulationConfig(name=RICH, epsilon=Fraction(50))}
+    with start_service(replace(config, populations=populations), "ada", "bob") as running:
+        running.worker.tables.open_account(f"{RICH}/ada", RICH, None)
+        yield running
+
+
+def forge(service: Service, epsilon: str, account: str, **fields: Any) -> Ask:
+    """Return an ask that is quoted honestly for an account that no grant names."""
+    lineage, name = [], account
+    while name:
+        snapshot = service.control.find_snapshot(name)
+        assert snapshot is not None
+        lineage.append(snapshot)
+        name = snapshot.parent or ""
+    entry = service.control.find_table("people")
+    assert entry is not None
+    query = COUNT.format(name="people")
+    priced = service.quoter.price(entry, lineage, query, Target(epsilon=epsilon))
+    ask = service.make_ask()
+    return msgspec.structs.replace(
+        ask, account=account, root=lineage[-1].account, epsilon=str(priced.epsilon), measurement=priced.hash, **fields
+    )
+
+
+def test_an_account_of_another_population_pays_for_nothing(service: Service) -> None:
+    refused = service.wait(service.control.add_ask(forge(service, "5", f"{RICH}/ada")))
+    assert refused.state is AskState.REFUSED
+    assert "another population" in str(refused.reason)
+    assert not service.list_entries(Debit)
+    grant = service.control.find_grant("ada", "people")
+    assert grant is not None
+    service.control.add_grant(msgspec.structs.replace(grant, account=f"{RICH}/ada"))
+    heads = Publication(
+        id=new_id(), title="Heads", table="people", plan=PLAN, by="ada", state=PublicationState.RUNNING, created=0.0
+    )
+    service.control.add_publication(heads)
+    assert service.wait_for_job("publication", heads.id, {"step": "publish"}).state == "failed"
+    assert not service.list_entries(Debit)
+
+
+def test_the_root_caps_asks_in_everybodys_name(service: Service) -> None:
+    """Also asks from the root itself, from accounts that the attacker had opened, and with new noise each time."""
+    opened = [f"data/ghost{i}" for i in range(3)]
+    for name in opened:
+        assert service.wait_for_job("open_account", name, {"parent": "data", "epsilon": "1000"}).state == "done"
+    asks = []
+    for i in range(4):
+        for account in ("data", "data/bob", *opened):
+            options = msgspec.structs.replace(service.make_ask().options, fresh=True)
+            asks.append(service.control.add_ask(forge(service, f"0.05{i}", account, options=options)))
+    states = {service.wait(ask).state for ask in asks}
+    assert states == {AskState.ANSWERED, AskState.REFUSED}
+    root = service.worker.tables.ledger.get_account("data").state.budget
+    assert 0 < root.spent <= root.limit
+    assert root.spent == sum(each.cost for each in service.list_entries(Debit))
+    assert check_ledger(service.worker.tables.ledger).is_valid
+
+
+def test_no_class_or_moment_of_the_attackers_is_kept(service: Service) -> None:
+    """The class of a query is the worker's own, whatever the ask or the registered table says."""
+    entry = service.control.find_table("people")
+    assert entry is not None
+    now = service.clock.now()
+    forged = [
+        {"class_seconds": 1e-6, "release_at": now + 1e-6}, {"class_seconds": None, "release_at": None},
+        {"class_seconds": 0.6, "release_at": now + 0.01}, {"class_seconds": 1e-6, "release_at": now - 99},
+        {"class_seconds": 1e-6, "release_at": now + 1e-6, "overruns": 1},
+    ]  # fmt: skip
+    for table in (entry, msgspec.structs.replace(entry, classes=()), msgspec.structs.replace(entry, classes=(1e-6,))):
+        for i, change in enumerate(forged):
+            service.control.register_table(entry)
+            ask = service.make_ask(epsilon=f"0.01{i}{len(table.classes)}{int(table is entry)}")
+            service.control.register_table(table)
+            start = service.clock.now()
+            answered = service.wait(service.control.add_ask(msgspec.structs.replace(ask, **change)))  # type: ignore[arg-type]
+            assert answered.state is AskState.ANSWERED
+            assert service.clock.now() >= start + 0.6, (change, table.classes)
+        if table is entry:
+            forged = forged[:2]
+
+
+def test_a_forged_answer_gets_no_certificate(service: Service) -> None:
+    """The worker signs what the ledger recorded, or nothing."""
+    answered = service.wait(service.ask())
+    assert answered.answer is not None
+    signed = service.wait_for_job("certificate", answered.id).result["certificate"]
+    assert verify(signed, ledger=service.worker.tables.ledger).is_valid
+    lie = msgspec.json.decode(msgspec.json.encode(answered.answer))
+    lie["record"]["rows"][0] = lie["record"]["rows"][1]
+    other = msgspec.json.decode(msgspec.json.encode(lie))
+    other["reference"]["measurement"]["label"] = "forged"
+    for number, answer in enumerate((lie, other)):
+        forged = msgspec.structs.replace(answered, id=new_id(), key=f"forged {number}", answer=answer)
+        service.control.add_ask(forged)
+        done = service.wait_for_job("certificate", forged.id)
+        if answer is lie:
+            assert done.result["certificate"] == signed
+        else:
+            assert done.state == "failed"
+
+
+def test_jobs_of_no_kind_and_asks_without_a_grant_do_nothing(service: Service) -> None:
+    service.control.enqueue("lift", "people")
+    ask = service.make_ask()
+    ghost = msgspec.structs.replace(ask, person="ghost")
+    assert service.wait(service.control.add_ask(ghost)).state is AskState.REFUSED
+    assert not service.list_entries(Debit)
+
+
+# -- what the slots of a worker show --------------------------------------------------------------------------------------
+
+
+def probe(folder: Path, classes: tuple[float, ...], seconds: float) -> tuple[float, float]:
+    """Fill both slots with asks whose rows take `seconds`. Return when a free answer came and when a third ask began to
+    run, as an analyst sees both."""
+    folder.mkdir()
+    write_table(folder / "data")
+    with start_service(configure(folder / "data", classes=classes), "ada") as service:
+        service.wait(service.ask(epsilon="0.01"))
+
+        def slow(original: Any, bounded: Any) -> Any:
+            time.sleep(seconds)
+            return original(bounded)
+
+        service.change_engine(slow)
+        for i in range(2):
+            service.ask(epsilon=f"0.02{i}")
+        time.sleep(0.05)
+        start = service.clock.now()
+        third, free = service.ask(epsilon="0.03"), service.ask(epsilon="0.01", confidence=0.9)
+        while service.find(third).state is AskState.WAITING:
+            time.sleep(0.002)
+        began = service.clock.now() - start
+        service.wait(free)
+        return service.clock.now() - start, began
+
+
+def test_a_free_answer_and_the_state_of_an_ask_do_not_tell_how_long_others_ran(tmp_path: Path) -> None:
+    """A free question that a worker answers waits for a slot: without a fixed occupation it would time any query."""
+    quick, slow = probe(tmp_path / "quick", (2.8, 9.0), 0.0), probe(tmp_path / "slow", (2.8, 9.0), 0.3)
+    assert quick == pytest.approx(slow, abs=0.15)
+    assert min(quick) > 0.55
+
+
+def test_without_a_schedule_they_do(tmp_path: Path) -> None:
+    quick, slow = probe(tmp_path / "quick", (), 0.0), probe(tmp_path / "slow", (), 0.4)
+    assert slow[1] - quick[1] > 0.2
+
+
+def test_a_publication_leaves_at_the_end_of_a_class(tmp_path: Path) -> None:
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(1.5, 4.0), epsilon=40), "ada") as service:
+        times = []
+        for seconds in (0.0, 0.0, 0.4):  # the first one loads what draws charts
+
+            def slow(original: Any, bounded: Any, seconds: float = seconds) -> Any:
+                time.sleep(seconds)
+                return original(bounded)
+
+            service.change_engine(slow)
+            heads = Publication(
+                id=new_id(), title="Heads", table="people", plan=PLAN, by="ada", state=PublicationState.RUNNING, created=0.0
+            )
+            service.control.add_publication(heads)
+            start = time.monotonic()
+            assert service.wait_for_job("publication", heads.id, {"step": "publish"}).state == "done"
+            times.append(time.monotonic() - start)
+    assert times[1] == pytest.approx(times[2], abs=0.3)
+    assert min(times) >= 1.5
