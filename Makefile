@@ -8,11 +8,12 @@ BIN    := $(VENV)/bin
 WORKERS ?= auto
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
-.PHONY: help install demo test check browser bench docs wheel nightly clean
+.PHONY: help install demo demo-serve test check browser bench docs wheel nightly clean
 help:  ## Show this list.
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
-# `demo` needs the library alone; everything else needs all extras and tools. Both are installed again when pyproject.toml changes.
+# `demo` needs the library alone, `demo-serve` the extra `serve`; everything else needs all extras and tools. They are installed
+# again when pyproject.toml changes.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -20,14 +21,22 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml
 	$(PIP) -e .
 	@touch $@
 
+$(VENV)/.serve: $(BIN)/python pyproject.toml
+	$(PIP) -e '.[serve]'
+	@touch $@ $(VENV)/.demo
+
 $(VENV)/.all: $(BIN)/python pyproject.toml
 	$(PIP) -e '.[all,dev]'
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.serve
 
 install: $(VENV)/.all  ## Install discreet with all extras and the development tools into .venv.
 
 demo: $(VENV)/.demo  ## Run a quote and two private queries on sample data; show answers, intervals and budget.
 	$(BIN)/discreet demo
+	@echo "Next: make demo-serve starts a service, and asks it from another process as a remote analyst does."
+
+demo-serve: $(VENV)/.serve  ## Start a service on examples/, ask it one query as a remote analyst, show answer and budget, end it.
+	$(BIN)/python tools/demo_serve.py
 
 check: install  ## Check lint, format, types and the layers of imports.
 	$(BIN)/ruff check .
@@ -35,8 +44,9 @@ check: install  ## Check lint, format, types and the layers of imports.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-browser: $(BIN)/python  ## Find the Chromium that tests look at pages with; as root, install Debian's package if there is none.
+browser: $(BIN)/python  ## Find the Chromium that tests look at pages with, and fetch axe-core; as root, install Debian's package if there is none.
 	@$(BIN)/python tools/find_browser.py --install
+	@$(BIN)/python tools/vendor.py --axe
 
 # The marker `nightly` alone decides what runs when, wherever a test stands. The long tests stand in tests/campaigns; make nightly finds them by it.
 test: check browser  ## Run make check, then every test except the nightly campaigns.

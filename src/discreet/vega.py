@@ -36,6 +36,10 @@ class Chart:
 
     spec: Mapping[str, Any]
 
+    def darken(self) -> "Chart":
+        """Return the same chart in light colours on a dark ground."""
+        return Chart({**self.spec, "config": _darken(self.spec.get("config", {}))})
+
     def to_svg(self) -> str:
         """Draw it as SVG. Needs the extra `plot`."""
         return str(_load_converter().vegalite_to_svg(self.spec, vl_version=VERSION, allowed_base_urls=[]))

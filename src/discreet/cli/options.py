@@ -29,6 +29,7 @@ from discreet.query.schema import about_column
 from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
 
 if TYPE_CHECKING:
+    from discreet.remote.client import RemoteSession
     from discreet.session.session import Session
 
 COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "Cost or error", "Source", "Answer"
@@ -385,7 +386,7 @@ class QueryArguments:
             cost["error"] = self.error
         return cost if self.pilot is None else cost | {"pilot": parse_number(self.pilot, "pilot")}
 
-    def open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
+    def open_session(self, options: SourceOptions) -> "tuple[Session | RemoteSession, dict[str, Any]]":
         """The session, and the cost of the query as `Session.ask` and `Session.quote` take it.
 
         The budget is that of the ledger's account, or --budget, or exactly the cost of the query. Where the unit or the ε is
@@ -399,7 +400,7 @@ class QueryArguments:
         except BadParameter as refused:
             raise self._list_missing(options, refused) from None
 
-    def _open_service(self, options: SourceOptions) -> "Session":
+    def _open_service(self, options: SourceOptions) -> "RemoteSession":
         """Return the session on a service; refuse the flags of what its owner declares."""
         from discreet.session.connect import connect
 

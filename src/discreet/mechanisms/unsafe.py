@@ -7,16 +7,26 @@ breaks it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import expm1, log1p
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import Number, check_int, check_positive, read_positive, read_probability
+from discreet._numbers import Number, check_int, check_positive, check_probability, read_positive, read_probability
 from discreet.events import Claim
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import SYSTEM, Bits, bernoulli
 from discreet.units import Sensitivity, to_sensitivity
+
+
+def at_least_once(probability: Number, times: int) -> float:
+    """Return 1 − (1 − p)^k: the probability that something happens at least once in k independent tries.
+
+    >>> round(at_least_once(0.001, 1000), 4), at_least_once(1e-300, 2)
+    (0.6323, 2e-300)
+    """
+    return -expm1(times * log1p(-float(check_probability(probability, "probability"))))
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -40,7 +40,8 @@ def invent_session(
     connection.unregister("given")
     options = SourceOptions(source=connection, policy=alone, table=table.name, neighbours=neighbours)
     session = open_session(options, MemoryAccount(budget), delta)
-    return replace(session, notes=(INVENTED_NOTE, *session.notes))
+    ungrouped = session.list_notes(grouped=False)
+    return replace(session, notes=(INVENTED_NOTE, *session.notes), ungrouped_notes=(INVENTED_NOTE, *ungrouped))
 
 
 _SQL = {

@@ -152,6 +152,25 @@ def makes_moment(class_seconds: float | None, ahead: Iterable[float], slots: int
     return sum(ahead) / (MARGIN * max(slots, 1)) + class_seconds / MARGIN <= class_seconds
 
 
+def measure_backlog(accepted: Iterable[tuple[float, float]], slots: int, now: float) -> float:
+    """Return what is still ahead of an ask that is taken now, in seconds of classes.
+
+    `accepted` are the asks that have not ended: when each was accepted, and its class. Each adds its class, and `slots`
+    slots work off `MARGIN` seconds of classes per second each. So what is ahead follows from moments of acceptance and from
+    classes alone: whether an ask is refused for it tells nothing about how long a statement ran.
+
+    >>> measure_backlog([(0.0, 1.0), (0.0, 1.0)], slots=1, now=0.0), measure_backlog([(0.0, 1.0)], slots=1, now=0.125)
+    (2.0, 0.5)
+    >>> measure_backlog([(0.0, 1.0), (9.0, 1.0)], slots=1, now=9.0), measure_backlog([], slots=1, now=0.0)
+    (1.0, 0.0)
+    """
+    ahead, before, rate = 0.0, now, MARGIN * max(slots, 1)
+    for moment, class_seconds in sorted(accepted):
+        ahead = max(0.0, ahead - rate * max(0.0, moment - before)) + class_seconds
+        before = moment
+    return max(0.0, ahead - rate * max(0.0, now - before))
+
+
 def propose_classes(seconds_per_pass: float) -> tuple[float, ...]:
     """Return classes for a table whose invented rows take this long per pass: the standard ones, from the first on in which
     a query of one pass fits.

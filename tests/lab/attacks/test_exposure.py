@@ -8,9 +8,8 @@ import pytest
 
 from discreet import BudgetExceeded, compose, delta, renyi, zcdp
 from discreet.lab.attacks import AttackResult, run
-from discreet.lab.attacks.exposure import at_least_once
 from discreet.ledger import open_ledger
-from discreet.mechanisms.unsafe import Catastrophe, NameAndShame
+from discreet.mechanisms.unsafe import Catastrophe, NameAndShame, at_least_once
 from tests.support.chance import is_plausible
 
 

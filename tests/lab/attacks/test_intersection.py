@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import BadParameter
-from discreet.lab.attacks import AttackResult, run
-from discreet.lab.attacks.intersection import (
+from discreet.lab.anonymity import (
     ALICE,
     CONDITIONS,
     FOUR_ANONYMOUS,
@@ -27,8 +26,9 @@ from discreet.lab.attacks.intersection import (
     find_leaks,
     group_sizes,
     k_anonymity,
-    max_guess_probability_among,
 )
+from discreet.lab.attacks import AttackResult, run
+from discreet.lab.attacks.intersection import max_guess_probability_among
 from tests.support.chance import is_plausible
 
 

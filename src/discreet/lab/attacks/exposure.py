@@ -7,7 +7,7 @@ all releases. Notions without a δ give both an infinite cost [N2], and an accou
 """
 
 from fractions import Fraction
-from math import expm1, inf, log1p
+from math import inf
 from typing import Any
 
 from discreet._numbers import Number, check_int, check_probability
@@ -16,7 +16,7 @@ from discreet.accounting.zcdp import zcdp
 from discreet.errors import QueryRefused
 from discreet.events import Claim, compose
 from discreet.lab.attacks.attack import Attack, AttackResult, open_testbed, refusal_message
-from discreet.mechanisms.unsafe import Catastrophe, NameAndShame
+from discreet.mechanisms.unsafe import Catastrophe, NameAndShame, at_least_once
 from discreet.testing import seeded_bits
 
 
@@ -82,15 +82,6 @@ def name_and_shame(people: int = 1_000, delta: Number = 0.001, releases: int = 2
             "rows_refused": rows is not None, "refused": account is not None, "refusal": account,
         },
     )  # fmt: skip
-
-
-def at_least_once(probability: Number, times: int) -> float:
-    """Return 1 − (1 − p)^k: the probability that something happens at least once in k independent tries.
-
-    >>> round(at_least_once(0.001, 1000), 4), at_least_once(1e-300, 2)
-    (0.6323, 2e-300)
-    """
-    return -expm1(times * log1p(-float(check_probability(probability, "probability"))))
 
 
 def costs_without_delta(event: Claim) -> dict[str, float]:

@@ -9,12 +9,11 @@ from discreet.accounting.risk import advantage
 from discreet.accounting.textbook import bad_set_mass, group_privacy, outcome_range, parallel_composition
 from discreet.errors import BadParameter
 from discreet.events import Claim
-from discreet.lab.attacks.exposure import at_least_once
 from discreet.lab.exercises.exercise import Exercise, Solution
 from discreet.lab.figures.composition import COUNTS
 from discreet.lab.parameters import format_value
 from discreet.mechanisms import Laplace
-from discreet.mechanisms.unsafe import NameAndShame
+from discreet.mechanisms.unsafe import NameAndShame, at_least_once
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours, proportion
 

@@ -1,4 +1,4 @@
-"""A figure as a value: its caption, its parameters, its numbers and how they are drawn; and its PNG.
+"""A figure as a value: its caption, its parameters, its numbers and how they are drawn; its PNG and its SVG.
 
 A PNG is reproducible bit for bit: no settings of the user are read, the fonts are those of matplotlib, and no date is
 written. The caption and the numbers are stored in it. Drawing a PNG needs the extra `lab`; `discreet.lab.figures.terminal`
@@ -6,12 +6,14 @@ draws in the terminal and needs nothing.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -113,6 +115,7 @@ MARK = _pen(GREY, ":", 1.2)
 
 WIDTH, HEIGHT, DPI = 8.0, 6.0, 100
 """800 × 600 pixels."""
+_DRAWING = Lock()
 
 _STYLE = {
     "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 12, "axes.labelsize": 10.5, "legend.fontsize": 9,
@@ -129,15 +132,10 @@ def render_png(figure: Figure, numbers: Numbers | None = None) -> bytes:
     b'PNG'
     """
     known = figure.numbers() if numbers is None else numbers
-    try:
-        from matplotlib import style
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Sheet
-    except ImportError:
-        raise BadParameter("picture", figure.name, "matplotlib is not installed", "pip install 'discreet[lab]'") from None
     lines = [line for part in figure.caption.split("\n") for line in wrap(part, 114)]
-    with style.context(["default", _STYLE]):
-        sheet = Sheet(figsize=(WIDTH, HEIGHT), dpi=DPI)
+    with _style_sheet(figure, _STYLE) as sheet:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
         canvas: Any = FigureCanvasAgg(sheet)
         foot = 0.035 + 0.026 * len(lines)
         axes = sheet.add_axes((0.095, foot + 0.085, 0.875, 0.93 - foot - 0.085))
@@ -147,6 +145,36 @@ def render_png(figure: Figure, numbers: Numbers | None = None) -> bytes:
         canvas.draw()
         pixels = np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
     return _encode_png(pixels, _build_metadata(figure, known))
+
+
+def render_svg(figure: Figure, numbers: Numbers | None = None) -> bytes:
+    """Draw a figure as SVG, for pages that show title and caption themselves; the same bytes every time.
+
+    >>> from discreet.lab import FIGURES
+    >>> b"<svg" in render_svg(FIGURES["noise-l1"])
+    True
+    """
+    known = figure.numbers() if numbers is None else numbers
+    out = BytesIO()
+    with _style_sheet(figure, _STYLE | {"svg.hashsalt": figure.name, "svg.fonttype": "path"}) as sheet:
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+        canvas: Any = FigureCanvasSVG(sheet)
+        figure.paint(sheet.add_axes((0.095, 0.1, 0.875, 0.86)), known)
+        canvas.print_svg(out, metadata={"Date": None, "Creator": None})
+    return out.getvalue()
+
+
+@contextmanager
+def _style_sheet(figure: Figure, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield an empty sheet. matplotlib's settings are global, so one figure is drawn at a time."""
+    try:
+        from matplotlib import style
+        from matplotlib.figure import Figure as Sheet
+    except ImportError:
+        raise BadParameter("picture", figure.name, "matplotlib is not installed", "pip install 'discreet[lab]'") from None
+    with _DRAWING, style.context(["default", dict(settings)]):
+        yield Sheet(figsize=(WIDTH, HEIGHT), dpi=DPI)
 
 
 def save_png(figure: Figure, path: str | Path, numbers: Numbers | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from discreet.lab.attacks.intersection import (
+from discreet.lab.anonymity import (
     ALICE,
     FOUR_ANONYMOUS,
     QUASI_IDENTIFIERS,

@@ -50,16 +50,18 @@ def write_parquet(table: Any) -> bytes:
     return out.getvalue()
 
 
-def _draw(write: Callable[[Any], bytes]) -> Callable[[Answer], bytes]:
-    def run(answer: Answer) -> bytes:
-        if not _CHARTS.acquire(timeout=20):
-            raise Refusal(503, "Too many charts are being drawn. Try again in a few seconds.")
-        try:
-            return write(answer.plot())
-        finally:
-            _CHARTS.release()
+def draw_bounded(write: Callable[[Answer], bytes], answer: Answer) -> bytes:
+    """Draw a chart in one of a few places: drawing takes a core for a while."""
+    if not _CHARTS.acquire(timeout=20):
+        raise Refusal(503, "Too many charts are being drawn. Try again in a few seconds.")
+    try:
+        return write(answer)
+    finally:
+        _CHARTS.release()
 
-    return run
+
+def _draw(write: Callable[[Any], bytes]) -> Callable[[Answer], bytes]:
+    return lambda answer: draw_bounded(lambda each: write(each.plot()), answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,120 @@
+"""Budgets as a tree, and the state of the service.
+
+An account has three marks: spent, promised (asks that were taken and are not answered yet) and remaining. Budgets are for
+life: no page changes one. What others spend from, too, is rounded down to whole percents for analysts.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from fastapi import Response
+
+from discreet import __version__
+from discreet.accounting.cost import format_percent_up
+from discreet.serve.control.model import AskState, JobState, Scope, Snapshot
+from discreet.serve.web.pages import words
+from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.service import round_snapshot
+from discreet.serve.web.signing_in import Caller
+
+MAX_PROMISED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """An account with the accounts under it."""
+
+    words: words.BudgetWords
+    name: str
+    is_mine: bool
+    is_root: bool
+    debits: int | None
+    promised_percent: float
+    promised_words: str
+    children: tuple["Branch", ...]
+
+
+class Budgets:
+    """The pages of accounts and of the service's state."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self.web, self.control = pages, pages.web, pages.control
+
+    def show(self, visit: Visit) -> Response:
+        """Draw the tree of accounts."""
+        caller = visit.caller
+        mine = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
+        if caller.is_steward:
+            snapshots = list(self.control.list_snapshots())
+        else:
+            known = {each.account: each for name in sorted(mine) for each in self.web.find_lineage(name)}
+            snapshots = list(known.values())
+        promised = self._sum_promised(caller)
+        roots = [each for each in snapshots if each.parent is None]
+        trees = [self._grow(each, snapshots, mine, promised, caller) for each in roots]
+        sentences = [
+            words.state_budgets(*found)
+            for account in sorted(mine)
+            if (found := self.pages.find_budgets(caller, account)) is not None
+        ]
+        return self.pages.show(visit, "budgets", trees=trees, sentences=sentences)
+
+    def _sum_promised(self, caller: Caller) -> dict[str, Fraction]:
+        """Return what asks that are on their way will be charged, by account, parents included."""
+        sums: dict[str, Fraction] = {}
+        person = None if caller.is_steward else caller.person.id
+        for state in (AskState.WAITING, AskState.RUNNING):
+            for ask in self.control.list_asks(person=person, state=state, limit=MAX_PROMISED).items:
+                amount, parts = _read_amount(ask.cost), ask.account.split("/")
+                for i in range(len(parts)):
+                    name = "/".join(parts[: i + 1])
+                    sums[name] = sums.get(name, Fraction(0)) + amount
+        return sums
+
+    def _grow(
+        self, snapshot: Snapshot, all_of_them: list[Snapshot], mine: set[str], promised: dict[str, Fraction], caller: Caller
+    ) -> Branch:
+        exactly = caller.is_steward or snapshot.account in mine
+        shown = snapshot if exactly else round_snapshot(snapshot)
+        share = min(Fraction(1), promised.get(snapshot.account, Fraction(0)) / Fraction(snapshot.limit))
+        children = sorted((each for each in all_of_them if each.parent == snapshot.account), key=lambda each: each.account)
+        return Branch(
+            words.describe_snapshot(shown), snapshot.account.rpartition("/")[2], snapshot.account in mine,
+            snapshot.parent is None, snapshot.debits if exactly else None, round(100 * float(share), 2),
+            format_percent_up(share), tuple(self._grow(each, all_of_them, mine, promised, caller) for each in children),
+        )  # fmt: skip
+
+    def show_state(self, visit: Visit) -> Response:
+        """Draw the queue, the head, overruns and versions, for stewards."""
+        visit.caller.require(Scope.STEWARD)
+        paused = [each for each in self.control.list_grants() if each.paused]
+        failed = self.control.list_jobs(state=JobState.FAILED, limit=10)
+        checks = [each for each in self.control.list_jobs(subject="ledger", limit=5) if each.kind == "ledger_check"]
+        return self.pages.show(
+            visit, "state", jobs={each.value: self.control.count_jobs().get(each, 0) for each in JobState},
+            asks={each.value: count for each, count in self.control.count_states().items()}, paused=paused, failed=failed,
+            checks=checks, head=self.control.last_head(), trail=self.control.trail.head(), running=__version__,
+            ledger=self.control.find_setting("ledger_identity"), key=self.control.find_setting("public_key"),
+            tables=self.control.list_tables(), seconds=words.format_seconds,
+        )  # fmt: skip
+
+    def check_ledger(self, visit: Visit) -> Response:
+        """Have a worker check the whole ledger."""
+        visit.caller.require(Scope.STEWARD)
+        self.control.enqueue("ledger_check", "ledger", by=visit.caller.person.id)
+        return redirect("/state")
+
+
+def _read_amount(cost: dict[str, Any]) -> Fraction:
+    try:
+        return Fraction(str(cost.get("amount", 0)))
+    except (ValueError, ZeroDivisionError):
+        return Fraction(0)
+
+
+def add_to(pages: Pages) -> None:
+    """Add the pages."""
+    budgets = Budgets(pages)
+    pages.add("/b", budgets.show)
+    pages.add("/state", budgets.show_state, budgets.check_ledger)

@@ -1,0 +1,105 @@
+"""People, grants and tokens. A grant is a place under the root account, so it adds nothing to what is promised.
+
+The secret of a token and a link that signs in are shown once, on the page that answers the form.
+"""
+
+from fastapi import Response
+
+from discreet.errors import BadParameter
+from discreet.serve.control.model import Role, Scope
+from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.problems import Refusal
+
+
+class People:
+    """The pages of people."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self.web, self.control = pages, pages.web, pages.control
+        self.stewardship = pages.stewardship
+
+    def list(self, visit: Visit) -> Response:
+        """Draw people and their grants, for stewards."""
+        return self._draw(visit, None)
+
+    def _draw(self, visit: Visit, link: tuple[str, str] | None) -> Response:
+        visit.caller.require(Scope.STEWARD)
+        grants: dict[str, list[object]] = {}
+        for grant in self.control.list_grants():
+            budgets = self.pages.find_budgets(visit.caller, grant.account)
+            grants.setdefault(grant.person, []).append((grant, budgets))
+        return self.pages.show(
+            visit, "people", people=self.control.list_people(), grants=grants, roles=list(Role), link=link,
+            tables=self.control.list_tables(),
+        )  # fmt: skip
+
+    def change(self, visit: Visit) -> Response:
+        """Do what a form of the page asks for."""
+        caller, person = visit.caller, visit.field("person").strip()
+        match visit.field("do"):
+            case "add":
+                email = visit.field("email").strip() or None
+                role = self._read_role(visit)
+                self.stewardship.add_person(caller, person, visit.field("name").strip()[:200] or person, role, email)
+            case "link":
+                return self._draw(visit, (person, self.stewardship.make_link(caller, person)))
+            case "role":
+                self.stewardship.change_person(caller, person, self._read_role(visit), None)
+            case "disable" | "enable" as step:
+                self.stewardship.change_person(caller, person, None, step == "disable")
+            case "grant":
+                epsilon = visit.field("epsilon").strip()[:100] or None
+                self.stewardship.grant(caller, person, visit.field("table"), epsilon)
+            case "revoke":
+                self.stewardship.revoke_grant(caller, person, visit.field("table"))
+            case "pause":
+                reason = visit.field("reason").strip()[:500] or "a steward paused it"
+                self.stewardship.pause(caller, person, visit.field("table"), reason)
+            case "resume":
+                self.stewardship.pause(caller, person, visit.field("table"), None)
+            case _:
+                raise Refusal(422, "There is no such action. Use the buttons of the page.")
+        return redirect("/people")
+
+    @staticmethod
+    def _read_role(visit: Visit) -> Role:
+        role = visit.field("role")
+        if role not in set(Role):
+            raise BadParameter("role", repr(role[:40]), "not a role", f"take one of {', '.join(Role)}")
+        return Role(role)
+
+    # One's own
+
+    def show_me(self, visit: Visit) -> Response:
+        """Draw who one is, one's grants and tokens."""
+        return self._draw_me(visit, None)
+
+    def _draw_me(self, visit: Visit, secret: str | None) -> Response:
+        grants = self.control.list_grants(person=visit.caller.person.id)
+        return self.pages.show(
+            visit, "me", tokens=self.control.list_tokens(visit.caller.person.id), secret=secret, now=self.web.clock.now(),
+            grants=[(each, self.pages.find_budgets(visit.caller, each.account)) for each in grants],
+            scopes=[each for each in Scope if each is not Scope.STEWARD or visit.caller.is_steward],
+            days=int(self.web.settings.token_days),
+        )  # fmt: skip
+
+    def change_me(self, visit: Visit) -> Response:
+        """Make or revoke a token."""
+        if visit.field("do") == "revoke":
+            self.stewardship.revoke_token(visit.caller, visit.field("token"))
+            return redirect("/me")
+        scopes = tuple(Scope(each) for each in visit.fields("scope") if each in set(Scope))
+        tables = visit.fields("table") or None
+        days = visit.field("days", "30")
+        lifetime = float(days) if days.isdigit() and 0 < int(days) <= 3650 else 30.0
+        label = visit.field("label").strip()[:200] or "made in the browser"
+        epsilon = visit.field("epsilon").strip()[:100] or None
+        _, secret = self.stewardship.add_token(visit.caller, label, scopes, tables, lifetime, epsilon)
+        return self._draw_me(visit, secret)
+
+
+def add_to(pages: Pages) -> None:
+    """Add the pages."""
+    people = People(pages)
+    pages.add("/people", people.list, people.change)
+    pages.add("/me", people.show_me, people.change_me)

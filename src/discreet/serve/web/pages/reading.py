@@ -1,0 +1,106 @@
+"""Pages that need no sign-in: the check of a certificate, the API, and what each error means.
+
+A certificate comes from a stranger. Its size is limited by the guard, the readers are strict, one check runs at a time for
+each address, and the page shows what was verified, in our words.
+"""
+
+import re
+from inspect import getdoc
+from typing import Any
+
+import msgspec
+from fastapi import Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from discreet.errors import DiscreetError
+from discreet.remote.plain import check_depth
+from discreet.remote.problems import FIELDS
+from discreet.serve.web.api_stewards import Places, check_certificate, find_address
+from discreet.serve.web.pages.drawing import Pages, read_form
+from discreet.serve.web.problems import TITLES, Refusal
+
+METHODS = ("get", "post", "patch", "delete")
+
+
+class Reading:
+    """The public pages."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self.web, self.places = pages, pages.web, Places()
+
+    def add(self) -> None:
+        """Add them."""
+
+        async def show_verify(request: Request) -> Response:
+            return await run_in_threadpool(self._draw_verify, request, "", None, None)
+
+        async def verify(request: Request) -> Response:
+            form = await read_form(request)
+            given = next((each for each in (*form.get("file", ()), *form.get("text", ())) if each.strip()), "")
+            return await run_in_threadpool(self._verify, request, given, (form.get("key") or ("",))[0].strip())
+
+        async def show_api(request: Request) -> Response:
+            values = {"operations": list_operations(self.pages.app.openapi())}
+            return await run_in_threadpool(self.pages.render, request, "api", values)
+
+        async def show_errors(request: Request) -> Response:
+            return await run_in_threadpool(self.pages.render, request, "errors", {"errors": list_errors()})
+
+        async def show_keys(request: Request) -> Response:
+            return await run_in_threadpool(self.pages.render, request, "keys", {})
+
+        for path, method, handler in (
+            ("/verify", "GET", show_verify), ("/verify", "POST", verify), ("/api", "GET", show_api),
+            ("/errors", "GET", show_errors), ("/keys", "GET", show_keys),
+        ):  # fmt: skip
+            self.pages.app.add_api_route(path, handler, methods=[method], include_in_schema=False, response_model=None)
+
+    def _verify(self, request: Request, given: str, key: str) -> Response:
+        try:
+            certificate = msgspec.json.decode(given)
+            if not isinstance(certificate, dict):
+                raise ValueError
+            check_depth(certificate)
+            with self.places.take(find_address(self.web, request)):
+                verdict = check_certificate(certificate, key or None)
+        except (msgspec.MsgspecError, ValueError, RecursionError, DiscreetError, Refusal) as error:
+            known = isinstance(error, DiscreetError | Refusal)
+            problem = str(error) if known else "This is no certificate: it is not an object of JSON."
+            return self._draw_verify(request, given, None, problem)
+        return self._draw_verify(request, given, verdict, None)
+
+    def _draw_verify(self, request: Request, given: str, verdict: Any, problem: str | None) -> Response:
+        key = self.web.control.find_setting("public_key")
+        values = {"verdict": verdict, "problem": problem, "given": given[:200_000], "key": key}
+        return self.pages.render(request, "verify", values, 422 if problem else 200)
+
+
+def list_operations(description: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the operations of the API, each with a line of curl."""
+    found = []
+    for path, item in description.get("paths", {}).items():
+        for method in METHODS:
+            if method in item:
+                body = " -H 'Content-Type: application/json' -d @body.json" if "requestBody" in item[method] else ""
+                found.append(
+                    {"method": method.upper(), "path": path, "summary": item[method].get("summary", ""), "body": body}
+                )
+    return found
+
+
+def list_errors() -> list[dict[str, str]]:
+    """Return every problem that the service sends: its anchor, its status and what it means."""
+    found = {}
+    for kind, (status, _) in FIELDS.items():
+        anchor = re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+        text = (getdoc(kind) or "").split("\n\n")[0].replace("\n", " ").replace("`", "")
+        found[anchor] = {"anchor": anchor, "title": anchor.replace("-", " ").capitalize(), "status": str(status),
+                         "text": text, "name": kind.__name__}  # fmt: skip
+    for status, (anchor, title) in TITLES.items():
+        found.setdefault(anchor, {"anchor": anchor, "title": title, "status": str(status), "text": f"{title}.", "name": ""})
+    return sorted(found.values(), key=lambda each: each["anchor"])
+
+
+def add_to(pages: Pages) -> None:
+    """Add the pages."""
+    Reading(pages).add()

@@ -1,0 +1,158 @@
+"""Publications and the audit trail.
+
+A publication is one debit for several queries: proposed, quoted by a worker, approved by a steward, then a folder with
+tables, card and certificate. A steward may show it to everybody, under an address that stays.
+"""
+
+import msgspec
+from fastapi import Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from discreet.serve.control.errors import TrailBroken
+from discreet.serve.control.model import Publication, PublicationState, Scope
+from discreet.serve.web.api_stewards import make_zip
+from discreet.serve.web.pages import words
+from discreet.serve.web.pages.builder import suggest_queries
+from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.problems import Refusal
+from discreet.serve.web.signing_in import Caller
+from discreet.serve.web.stewardship import MAX_PLAN
+
+
+class Records:
+    """The pages of publications and of the trail."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self.web, self.control = pages, pages.web, pages.control
+        self.stewardship = pages.stewardship
+
+    def list(self, visit: Visit) -> Response:
+        """Draw the publications that one may see, and the form that proposes one."""
+        page = self.control.list_publications(cursor=visit.field("cursor")[:100] or None, limit=50)
+        seen = [each for each in page.items if self._may_see(visit.caller, each)]
+        tables = [entry for entry, grant in self.web.list_tables(visit.caller) if grant is not None]
+        plan = (
+            write_sample_plan([each.value for each in suggest_queries(self.web.quoter.read_table(tables[0]))])
+            if tables
+            else ""
+        )
+        return self.pages.show(visit, "publications", publications=seen, cursor=page.cursor, tables=tables, plan=plan)
+
+    def _may_see(self, caller: Caller | None, publication: Publication) -> bool:
+        try:
+            self.stewardship.find_publication(caller, publication.id)
+        except Refusal:
+            return False
+        return True
+
+    def propose(self, visit: Visit) -> Response:
+        """Propose a publication."""
+        title = visit.field("title").strip()[:200]
+        plan = visit.field("plan").replace("\r\n", "\n")
+        if not title or not plan.strip() or len(plan) > MAX_PLAN:
+            raise Refusal(422, f"A publication needs a title and a plan of at most {MAX_PLAN:,} characters. Write both.")
+        made = self.stewardship.add_publication(visit.caller, title, visit.field("table"), plan)
+        return redirect(f"/p/{made.id}")
+
+    def decide(self, visit: Visit) -> Response:
+        """Approve or decline a publication, or show it to everybody."""
+        publication = visit.path("publication")
+        match visit.field("do"):
+            case "approve" | "decline" as step:
+                self.stewardship.decide_publication(visit.caller, publication, step == "approve")
+            case "show" | "hide" as step:
+                self.stewardship.open_publication(visit.caller, publication, step == "show")
+            case _:
+                raise Refusal(422, "There is no such decision. Use the buttons of the page.")
+        return redirect(f"/p/{publication}")
+
+    def add_public(self) -> None:
+        """Add the page of one publication and its folder: a stranger sees what is public."""
+
+        def draw(request: Request) -> Response:
+            caller = self.web.signing.find_caller(request)
+            found = self.stewardship.find_publication(caller, request.path_params["publication"])
+            values = {
+                "publication": found,
+                "files": sorted(found.files),
+                "is_published": found.state is PublicationState.PUBLISHED,
+                "is_waiting": found.state is PublicationState.APPROVAL,
+                "quote": msgspec.json.format(msgspec.json.encode(found.quote), indent=1).decode() if found.quote else None,
+                "cost": _find_cost(found),
+            }
+            return self.pages.render(request, "publication", values)
+
+        def send(request: Request) -> Response:
+            caller = self.web.signing.find_caller(request)
+            found = self.stewardship.find_publication(caller, request.path_params["publication"])
+            if found.state is not PublicationState.PUBLISHED:
+                raise Refusal(409, f"The publication is {found.state}: it has no folder.")
+            headers = {"Content-Disposition": f'attachment; filename="publication-{found.id[:8]}.zip"'}
+            return Response(make_zip(found), 200, headers, "application/zip")
+
+        async def show(request: Request) -> Response:
+            return await run_in_threadpool(draw, request)
+
+        async def download(request: Request) -> Response:
+            return await run_in_threadpool(send, request)
+
+        for path, handler in (("/p/{publication}", show), ("/p/{publication}/folder.zip", download)):
+            self.pages.app.add_api_route(path, handler, methods=["GET"], include_in_schema=False, response_model=None)
+
+    # The trail
+
+    def show_trail(self, visit: Visit) -> Response:
+        """Draw the trail: all of it for stewards, else the lines about oneself."""
+        return self._draw_trail(visit, None)
+
+    def _draw_trail(self, visit: Visit, verdict: str | None) -> Response:
+        lines, cursor = self.stewardship.list_trail(visit.caller, visit.field("cursor")[:100] or None, 50)
+        text = visit.field("text")[:200]
+        shown = [
+            (each, msgspec.json.encode(each.details).decode() if each.details else "")
+            for each in lines
+            if text.lower() in f"{each.actor} {each.action} {each.subject}".lower()
+        ]
+        return self.pages.show(
+            visit, "trail", lines=shown, cursor=cursor, text=text, verdict=verdict, head=self.control.trail.head()
+        )
+
+    def check_trail(self, visit: Visit) -> Response:
+        """Check every line against the one before it."""
+        visit.caller.require(Scope.STEWARD)
+        try:
+            verdict = f"The trail is whole: {self.control.trail.check():,} lines, each of which follows from the one before."
+        except TrailBroken as error:
+            verdict = str(error)
+        return self._draw_trail(visit, verdict)
+
+    def download_trail(self, visit: Visit) -> Response:
+        """Send lines of the trail as NDJSON."""
+        lines, _ = self.stewardship.list_trail(visit.caller, visit.field("cursor")[:100] or None, 1_000)
+        body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        headers = {"Content-Disposition": 'attachment; filename="trail.ndjson"'}
+        return Response(body, 200, headers, "application/x-ndjson")
+
+
+def _find_cost(publication: Publication) -> str | None:
+    epsilon = ((publication.quote or {}).get("cost") or {}).get("epsilon") or {}
+    upper = epsilon.get("upper")
+    return f"ε = {words.format_epsilon(float(upper))}" if isinstance(upper, int | float) else None
+
+
+def write_sample_plan(queries: list[str]) -> str:
+    """Return a plan to start from."""
+    lines = ["[budget]", "epsilon = 0.5", ""]
+    for number, query in enumerate(queries[:2], start=1):
+        lines += [f"[questions.q{number}]", 'sql = """', query, '"""', ""]
+    return "\n".join(lines)
+
+
+def add_to(pages: Pages) -> None:
+    """Add the pages."""
+    records = Records(pages)
+    pages.add("/p", records.list, records.propose)
+    records.add_public()
+    pages.add("/p/{publication}", post=records.decide)
+    pages.add("/trail", records.show_trail, records.check_trail)
+    pages.add("/trail.ndjson", records.download_trail)

@@ -1,0 +1,192 @@
+"""Numbers, moments and budgets as people read them on pages. What is spent is rounded up, what remains is rounded down.
+
+A budget is never stated alone: what an analyst has stands in one sentence with what everybody has together, because the
+second is what is promised to the people in the data.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, floor, isfinite
+from typing import Any
+from urllib.parse import quote
+
+from discreet._numbers import format_down, format_up
+from discreet.accounting.cost import Cost, format_at, format_percent_up
+from discreet.accounting.currencies import smallest_epsilon
+from discreet.query.calibrate import ColumnAccuracy
+from discreet.query.estimates import SHARE_OF_ROWS
+from discreet.query.schema import Table
+from discreet.serve.control.model import AskState, Snapshot
+from discreet.serve.schedule import format_duration
+
+STATES = {
+    AskState.APPROVAL: "A steward must approve it. Nothing is charged before.",
+    AskState.WAITING: "It waits for a worker.",
+    AskState.RUNNING: "It is being answered. The answer leaves at its moment, whatever the data hold.",
+    AskState.ANSWERED: "Answered.",
+    AskState.FAILED: "It failed after it was charged. Asking it again costs nothing.",
+    AskState.REFUSED: "It was refused. Nothing was charged.",
+    AskState.DECLINED: "A steward declined it. Nothing was charged.",
+    AskState.WITHDRAWN: "It was withdrawn. Nothing was charged.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWords:
+    """An account as a page shows it."""
+
+    account: str
+    remaining: str  # ε, rounded down
+    limit: str
+    at: str  # the δ, as in " at δ = 1e-9"
+    spent_percent: float
+    spent_words: str
+    remaining_words: str
+
+    @property
+    def sentence(self) -> str:
+        """What remains of it: "ε = 1.2 of 2 remaining at δ = 1e-9, 40% spent"."""
+        return f"ε = {self.remaining} of {self.limit} remaining{self.at}, {self.spent_words} spent"
+
+
+@lru_cache(maxsize=2_000)
+def describe_snapshot(snapshot: Snapshot) -> BudgetWords:
+    """Return an account in words. Kept by its value: finding an ε is a search."""
+    budget, delta = snapshot.budget, Fraction(snapshot.delta)
+    currency, share = budget.currency, budget.spent / budget.limit
+    exact = budget.remaining if currency.counts_epsilon else budget.fitting_epsilon(delta)
+    limit = smallest_epsilon(currency, budget.limit, delta)
+    return BudgetWords(
+        snapshot.account, format_down(max(exact, Fraction(0)), 3), format_up(limit, 3), format_at(delta),
+        round(100 * float(share), 2), format_percent_up(share), f"{floor(100 * (1 - share))}%",
+    )  # fmt: skip
+
+
+def state_budgets(own: BudgetWords, root: BudgetWords) -> str:
+    """State what an analyst has and what everybody has together, in one sentence."""
+    if own.account == root.account:
+        return f"Everybody together has {root.sentence}."
+    return f"You have {own.sentence}; everybody together has {root.sentence}."
+
+
+def format_epsilon(value: Any) -> str:
+    """Return an ε with three digits, rounded up. Exact rationals are texts such as "1/10".
+
+    >>> format_epsilon("1/3"), format_epsilon(0.5)
+    ('0.334', '0.5')
+    """
+    exact = Fraction(value) if isinstance(value, str | int | Fraction) else value
+    return format_up(exact, 3) if isfinite(exact) else "∞"
+
+
+@lru_cache(maxsize=2_000)
+def format_cost(cost: Cost) -> str:
+    """Return the ε of a cost at its δ, rounded up."""
+    return f"ε = {format_up(cost.exact_epsilon[1], 3)}{format_at(cost.delta)}"
+
+
+@lru_cache(maxsize=2_000)
+def format_cost_short(cost: Cost) -> str:
+    """Return the ε of a cost, for a button."""
+    return f"ε = {format_up(cost.exact_epsilon[1], 3)}"
+
+
+def format_share(share: Fraction | float) -> str:
+    """Return a share in percent, rounded up."""
+    return format_percent_up(Fraction(share))
+
+
+def format_half_width(value: float, unit: str = "") -> str:
+    """Return a half-width with three digits, rounded up, and its unit.
+
+    >>> format_half_width(12.01, "rows"), format_half_width(12345.2), format_half_width(0.02, "of the rows")
+    ('12.1 rows', '12,346', '2% of the rows')
+    """
+    if not isfinite(value):
+        return "any value"
+    if unit == SHARE_OF_ROWS:
+        return f"{format_up(100 * value, 3)}% {unit}"
+    number = f"{ceil(value):,}" if value >= 100 else format_up(value, 3)
+    return f"{number} {unit}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyWords:
+    """How far off a column may be: outright, or over so many rows."""
+
+    column: str
+    lines: tuple[tuple[str, str], ...]  # half-width, and the size it holds for
+
+
+def describe_accuracy(column: ColumnAccuracy, unit: str) -> AccuracyWords:
+    """Return the half-widths of a column. `unit` is what the column counts; the error of others is in their own unit."""
+    shown = column.unit or unit
+    return AccuracyWords(
+        column.column,
+        tuple(
+            (format_half_width(value, shown), "" if size is None else f"at {size:,} rows")
+            for size, value in column.half_widths
+        ),
+    )
+
+
+def describe_unit(table: Table) -> str:
+    """Say what is protected, with the unit's own name."""
+    if not table.unit_columns:
+        return "Each row is one person; this is an assumption of the owner."
+    unit = table.unit
+    if table.unique:
+        return f"One row per {unit}. What is protected is everything that one {unit} contributes: its row."
+    groups, rows = table.max_groups, table.max_rows
+    return (
+        f"One {unit} may have many rows. At most {groups:,} group{'s' * (groups != 1)} and {rows:,} row{'s' * (rows != 1)} "
+        f"in each count; the rest of its rows do not."
+    )
+
+
+def format_bound(value: Any) -> str:
+    """Return a declared bound as it is written in a policy."""
+    if isinstance(value, Fraction):
+        return f"{value.numerator:,}" if value.denominator == 1 else f"{float(value):g}"
+    return str(value)
+
+
+def describe_declared(column: Any) -> str:
+    """Return what is declared of a column beside its kind."""
+    parts = []
+    if column.lower is not None and column.upper is not None:
+        parts.append(f"{format_bound(column.lower)} to {format_bound(column.upper)}")
+    if column.keys is not None:
+        shown = ", ".join("NULL" if key is None else str(key) for key in column.keys[:12])
+        parts.append(shown + (f" and {len(column.keys) - 12:,} more" if len(column.keys) > 12 else ""))
+    return "; ".join(parts) or "nothing"
+
+
+def format_moment(seconds: float | None) -> str:
+    """Return a moment in UTC.
+
+    >>> format_moment(0.0)
+    '1 Jan 1970, 00:00 UTC'
+    """
+    if seconds is None:
+        return "never"
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration in words.
+
+    >>> format_seconds(5.0), format_seconds(0.05), format_seconds(120.0)
+    ('5 s', '50 ms', '2 m')
+    """
+    text = format_duration(seconds)
+    cut = next(i for i, letter in enumerate(text) if letter.isalpha())
+    return f"{text[:cut]} {text[cut:]}"
+
+
+def quote_path(text: str) -> str:
+    """Return a text as one part of a path."""
+    return quote(str(text), safe="")

@@ -1,0 +1,19 @@
+"""How the embedded service listens."""
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+from discreet.serve.config import read_folder
+from discreet.serve.embedded import _listen
+from tests.support.served_tables import write_table
+
+
+def test_connections_send_at_once(tmp_path: Path) -> None:
+    """A response in two parts must not wait 40 ms for the client's acknowledgement of the first."""
+    write_table(tmp_path / "data")
+    config = replace(read_folder(tmp_path / "data"), listen=("127.0.0.1", 0))
+    with _listen(config) as (listening,), socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
