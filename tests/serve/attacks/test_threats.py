@@ -150,9 +150,7 @@ UNSAFE = re.compile(r"<script>alert|<img src=x|<b hx-on|onerror=alert\(1\)>|hx-g
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebService, Client, Client]]:
 
-    with open_web(
-        tmp_path_factory.mktemp("web"), replace(OPEN, pages=find_spec("discreet.serve.web.pages") is not None)
-    ) as it:
+    with open_web(tmp_path_factory.mktemp("web"), replace(OPEN, pages=True)) as it:
         browser = it.client()
         browser.post("/in", data={"once": it.control.add_link("ada")})
         yield it, it.client("ada"), browser
