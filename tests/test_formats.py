@@ -178,8 +178,8 @@ probability ≥ 95%.
 0.023 (zCDP), whose conversion to ε has a margin, and 50% of δ is reserved for partition selection
 and claims.
 Replacing one id can change at most 2 groups, each of which loses at most 1 row and gains at most 1
-row. Limits: 1 group per id, 1 row per id and group. Each interval contains the clipped statistic
-with probability ≥ 95%; error from clipping is not included.
+row. Limits: 1 group per id, 1 row per id and group. Each interval contains the count within the
+limits with probability ≥ 95%.
 Made with reproducible bits: for tests, never for publication."""
 
 SESSION = """\

@@ -81,7 +81,11 @@ class DiscreetError(Exception):
 
 
 def restore_error(kind: type[DiscreetError], args: tuple[object, ...], fields: dict[str, object]) -> DiscreetError:
-    """Return a copy of an error, from its message and its fields."""
+    """Return a copy of an error, from its message and its fields.
+
+    >>> restore_error(NotFound, ("No such table.",), {"reason": "No such table", "hint": ""}).reason
+    'No such table'
+    """
     copied = kind.__new__(kind, *args)
     copied.args = args
     vars(copied).update(fields)
@@ -278,17 +282,23 @@ class PlanRefused(DiscreetError, ValueError):
 class MissingDeclarations(QueryRefused, BadParameter):
     """All that a query needs and that was not declared, with one command to fill in. No value of the data is in it.
 
-    `missing` are the names of the parameters, and `command` is what to fill in, at the words in capitals.
+    `missing` are the names of the parameters, and `command` is what to fill in, at the words in capitals. It is empty, and
+    `hint` says what to do, where another person declares them: the policy of a service is its steward's.
     """
 
     see = "docs/asking.md#all-that-is-missing"
 
     def __init__(
-        self, problem: str, missing: tuple[str, ...], command: str, alternatives: Iterable[str] = (), details: object = None
-    ) -> None:
+        self, problem: str, missing: tuple[str, ...], command: str, alternatives: Iterable[str] = (), details: object = None,
+        *, hint: str | None = None,
+    ) -> None:  # fmt: skip
         self.missing, self.command, self.details = missing, command, details
         self.name, self.value = ", ".join(missing), "missing"
-        self.reason, self.hint, self.line, self.column = problem, "fill in the words in capitals", None, None
+        self.reason, self.line, self.column = problem, None, None
+        self.hint = "fill in the words in capitals" if hint is None else hint
+        if hint is not None:
+            DiscreetError.__init__(self, _to_sentences(problem, hint), *alternatives)
+            return
         first = f"{problem.removesuffix('.')}. Fill in the words in capitals, from what you know and not from the data:"
         DiscreetError.__init__(self, first, f"  {command}", *alternatives)
 

@@ -287,7 +287,7 @@ def test_a_confidence_of_95_percent_is_shown_as_such(confidence: Any) -> None:
     answer = session().ask(question, epsilon=1, confidence=confidence)
     quoted = session().quote(question, epsilon=1, confidence=confidence)
     assert repr(float(answer.confidence)) == repr(quoted.to_dict()["confidence"]) == "0.95"
-    assert "≥ 95%;" in answer.explanation
+    assert "probability ≥ 95%." in answer.explanation
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ class Fake:
         self.people = session()
         self.service: dict[str, Any] = {"public_key": "k1", "ledger": "l1", "head": {"number": 5, "hash": "aa5"}}
         self.heads = {(5, "aa5"): True}
+        self.states_continuity = True  # whether answers say that the ledger continues the head that was sent
         self.requests: list[httpx.Request] = []
         self.script: list[Callable[[httpx.Request], httpx.Response]] = []
         self.asked: dict[str, Any] = {}
@@ -59,8 +60,11 @@ class Fake:
             body = json.loads(request.content)
             if key not in self.asked:
                 self.asked[key] = answer_to_wire(self.people.ask(body["query"], epsilon=1, id=key))
-            head = self.service["head"]
-            return httpx.Response(200, json={"id": "f00", "state": "answered", "answer": self.asked[key], "head": head})
+            shown = {"id": "f00", "state": "answered", "answer": self.asked[key], "head": self.service["head"]}
+            number, _, hash = request.headers.get("Ledger-Head", "").partition(":")
+            if hash and self.states_continuity:
+                shown["continues"] = self.heads.get((int(number), hash), False)
+            return httpx.Response(200, json=shown)
         if path == "/quotes":
             quote = self.people.quote(json.loads(request.content)["query"], epsilon=1)
             return httpx.Response(200, json={"quote": quote_to_wire(quote), "epsilon": "1"})
@@ -262,6 +266,31 @@ def test_a_ledger_that_was_set_back_is_noticed(fake: Fake) -> None:
     fake.service["head"] = {"number": 50, "hash": "bb50"}  # it has grown since
     with pytest.raises(ServiceChanged, match="set back"):
         fake.open()
+
+
+@pytest.mark.parametrize("states_continuity", [True, False])
+def test_a_ledger_that_was_set_back_and_has_grown_is_noticed_within_a_session(fake: Fake, states_continuity: bool) -> None:
+    """The mutant believes every head with a higher number: the ledger forgot entries 6 and 7, and wrote others since."""
+    fake.states_continuity = states_continuity
+    people = fake.open()
+    fake.service["head"] = {"number": 7, "hash": "aa7"}
+    people.ask(BY_DEPARTMENT, epsilon=1)
+    fake.heads = {(5, "aa5"): True, (50, "bb50"): True}
+    fake.service["head"] = {"number": 50, "hash": "bb50"}
+    with pytest.raises(ServiceChanged, match="set back"):
+        people.ask(BY_DEPARTMENT, epsilon=1)
+    assert people.seen["head"].number == 7
+
+
+def test_heads_are_verified_without_further_requests(fake: Fake) -> None:
+    people = fake.open()
+    before = len(fake.requests)
+    for number in range(6, 26):
+        fake.heads[(number, f"aa{number}")] = True
+        fake.service["head"] = {"number": number, "hash": f"aa{number}"}
+        people.ask(BY_DEPARTMENT, epsilon=1)
+    assert len(fake.requests) == before + 20
+    assert people.seen["head"].number == 25
 
 
 def test_a_mirror_that_lags_is_no_alarm(fake: Fake) -> None:

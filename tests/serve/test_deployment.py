@@ -1,7 +1,12 @@
 """The deployment files: they can be read, say the same thing, and keep the web process from data, ledger and key."""
 
+import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from discreet.serve.config import read_config
 
@@ -63,3 +68,60 @@ def test_containers_share_no_secret() -> None:
     assert compose["networks"]["databases"]["internal"] is True
     dockerfile = (FOLDER / "Dockerfile").read_text()
     assert "USER discreet" in dockerfile
+
+
+def test_systemd_reads_the_units() -> None:
+    """`systemd-analyze verify` knows every setting; what this machine lacks, such as the program itself, is no fault."""
+    units = [FOLDER / "discreet-web.service", FOLDER / "discreet-worker.service"]
+    for unit in units:
+        sections = re.findall(r"(?m)^\[(\w+)\]$", unit.read_text())
+        assert sections == ["Unit", "Service", "Install"]
+        for line in unit.read_text().splitlines():
+            assert re.fullmatch(r"(#.*|\[\w+\]|[A-Z]\w*=.*|)", line), line
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd here")
+    found = subprocess.run(["systemd-analyze", "verify", *map(str, units)], capture_output=True, text=True, timeout=60)
+    own = [line for line in found.stderr.splitlines() if "discreet-" in line and "is not executable" not in line]
+    assert own == []
+
+
+INSTRUCTIONS = {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "ENTRYPOINT"}
+
+
+def test_the_dockerfile_is_made_of_instructions() -> None:
+    text = re.sub(r"(?m)^#.*\n", "", (FOLDER / "Dockerfile").read_text()).replace("\\\n", " ")
+    lines = [line.split(None, 1) for line in text.splitlines() if line.strip()]
+    assert {word for word, _ in lines} == INSTRUCTIONS
+    assert lines[0][0] == "FROM"
+    stages = [each.split(" AS ") for word, each in lines if word == "FROM"]
+    assert stages[0][1] == "build"
+    copied = [each for word, each in lines if word == "COPY" and "--from" in each]
+    assert all("--from=build " in each for each in copied)
+    [entrypoint] = [each for word, each in lines if word == "ENTRYPOINT"]
+    assert json.loads(entrypoint)[:2] == ["discreet", "serve"]
+
+
+@pytest.mark.parametrize("name", ["nginx.conf", "Caddyfile"])
+def test_the_blocks_of_the_proxies_are_closed(name: str) -> None:
+    depth = 0
+    for line in (FOLDER / name).read_text().splitlines():
+        code = line.partition("#")[0].strip()
+        depth += code.count("{") - code.count("}")
+        assert depth >= 0
+        if name == "nginx.conf" and code:
+            assert code.endswith((";", "{", "}")), line
+    assert depth == 0
+
+
+def test_compose_names_what_it_defines() -> None:
+    import yaml
+
+    compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    for service in compose["services"].values():
+        assert set(service.get("networks", [])) <= set(compose["networks"])
+        assert {each if isinstance(each, str) else each["source"] for each in service.get("secrets", [])} <= set(
+            compose["secrets"]
+        )
+        named = [each.split(":")[0] for each in service.get("volumes", [])]
+        assert {each for each in named if not each.startswith(".")} <= set(compose["volumes"])
+        assert set(service.get("depends_on", {})) <= set(compose["services"])

@@ -1,5 +1,6 @@
 """What is declared wrongly is refused, with the name of the parameter."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,3 +43,28 @@ def test_currencies_and_neighbours_have_the_names_of_the_command_line() -> None:
     opened = session(delta=1e-6, currency="zcdp", neighbours="replace")
     assert opened.account.budget.currency == Zcdp()
     assert opened.neighbours is Neighbours.REPLACE
+
+
+def test_connect_says_what_it_returns(tmp_path: Path) -> None:
+    """A type checker knows a local session by its budget, and a session on a service by having none."""
+    import subprocess
+    import sys
+
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from discreet import connect\n"
+        "from discreet.session.asking import Asking, AskingRemotely\n"
+        "from discreet.remote.client import RemoteSession\n"
+        "def check(remote: RemoteSession) -> AskingRemotely: return remote\n"
+        'reveal_type(connect("people.csv", unit="id", epsilon=1))\n'
+        'reveal_type(connect("people.csv", unit="id", ledger="hr.ledger", account="hr"))\n'
+        'reveal_type(connect("https://dp.example.org/people", token="dsc_x"))\n'
+        'reveal_type(connect("https://dp.example.org/people").dummy(10))\n'
+        'either: Asking = connect("https://dp.example.org/people")\n'
+        'either = connect("people.csv", unit="id", epsilon=1)\n'
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
+    checked = subprocess.run([*command, str(program)], capture_output=True, text=True, timeout=300)
+    revealed = [line.rpartition(".")[2].strip('"') for line in checked.stdout.splitlines() if "Revealed" in line]
+    assert revealed == ["Session", "Session", "AskingRemotely", "Session"], checked.stdout
+    assert "error" not in checked.stdout

@@ -11,7 +11,7 @@ import pytest
 from discreet import col, count, select
 from discreet.accounting.cost import Budget, Remaining
 from discreet.accounting.currencies import round_up
-from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
+from discreet.errors import BadParameter, BudgetExceeded, MissingDeclarations, QueryRefused
 from discreet.query.answer import Answer
 from discreet.query.quote import Quote
 from discreet.remote.client import RemoteSession
@@ -166,6 +166,32 @@ def test_refusals_are_of_the_same_class_with_the_same_words(place: Place, name: 
         assert str(one) == str(other)
         assert vars(one) == vars(other) or as_a_ledger_charges(one) == as_a_ledger_charges(other)
     assert place.asking.budget == place.twin.budget
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT SUM(age) AS s FROM people", "SELECT dept, SUM(age) AS s FROM people GROUP BY dept"]
+)
+@pytest.mark.parametrize("call", ["quote", "ask"])
+def test_what_is_not_declared_is_listed_in_both(kind: str, tmp_path: Path, query: str, call: str) -> None:
+    """The class and the parameters are the same; a served policy is the steward's, so there is no command to fill in."""
+    declared: dict[str, Any] = {"epsilon": 4, "bounds": {"pay": (0, 200)}, "keys": {}}
+    with pytest.raises(MissingDeclarations) as local:
+        getattr(session(**declared), call)(query, epsilon=1)
+    if kind == "local":
+        assert "connect(" in local.value.command
+        return
+    with serve_session(session(**declared), tmp_path) as (remote, _, _http):
+        with pytest.raises(MissingDeclarations) as served:
+            getattr(remote, call)(query, epsilon=1)
+        assert remote.budget.amount == 0
+    one, other = served.value, local.value
+    assert vars(one).keys() == vars(other).keys()
+    assert (one.missing, one.name, one.value, one.line, one.column) == (
+        other.missing, other.name, other.value, other.line, other.column,
+    )  # fmt: skip
+    assert (one.command, one.details) == ("", None)
+    assert "Ask a steward to declare bounds for `age`" in str(one)
+    assert one.see == other.see
 
 
 def test_what_fits_is_told_exactly(place: Place) -> None:

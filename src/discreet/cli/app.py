@@ -121,7 +121,7 @@ class Command(TyperCommand):
             if page is not None and isinstance(mistake, BadParameter) and not isinstance(mistake, MissingDeclarations):
                 mistake.see = PARAMETER_PAGES[mistake.name] if mistake.name in OWN_PAGES.get(path, ()) else page
             spellings = list_spellings(self.params, OWN_NAMES.get(path, {}))
-            if isinstance(mistake, MissingDeclarations):
+            if isinstance(mistake, MissingDeclarations) and mistake.details is not None:  # a service says what to do itself
                 raise _to_command(mistake, spellings) from None
             raise spell_flags(mistake, spellings) from None
 

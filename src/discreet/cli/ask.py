@@ -40,7 +40,7 @@ from discreet.session.options import SourceOptions
 
 if TYPE_CHECKING:
     from discreet.ledger.keys import SigningKey
-    from discreet.session.session import Session
+    from discreet.session.asking import Asking
 
 
 @app.command(
@@ -159,7 +159,7 @@ def _check_plot(path: str, *, printed_alone: bool) -> None:
             Path(path).unlink()
 
 
-def _check_additive(session: "Session", sql: str) -> None:
+def _check_additive(session: "Asking", sql: str) -> None:
     """Refuse --consistent before anything is charged where groups cannot add up."""
     from discreet.query.postprocess import check_additive
 

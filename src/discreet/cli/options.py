@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
@@ -29,6 +29,7 @@ from discreet.query.schema import about_column
 from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
 
 if TYPE_CHECKING:
+    from discreet.remote.client import RemoteSession
     from discreet.session.session import Session
 
 COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "Cost or error", "Source", "Answer"
@@ -385,7 +386,7 @@ class QueryArguments:
             cost["error"] = self.error
         return cost if self.pilot is None else cost | {"pilot": parse_number(self.pilot, "pilot")}
 
-    def open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
+    def open_session(self, options: SourceOptions) -> "tuple[Session | RemoteSession, dict[str, Any]]":
         """The session, and the cost of the query as `Session.ask` and `Session.quote` take it.
 
         The budget is that of the ledger's account, or --budget, or exactly the cost of the query. Where the unit or the ε is
@@ -399,7 +400,7 @@ class QueryArguments:
         except BadParameter as refused:
             raise self._list_missing(options, refused) from None
 
-    def _open_service(self, options: SourceOptions) -> "Session":
+    def _open_service(self, options: SourceOptions) -> "RemoteSession":
         """Return the session on a service; refuse the flags of what its owner declares."""
         from discreet.session.connect import connect
 
@@ -410,7 +411,8 @@ class QueryArguments:
         delta = parse_number(self.delta, "delta")
         paid = {"ledger": self.ledger, "account": self.account, "currency": self.currency, "epsilon": self.budget}
         given |= {name: each for name, each in paid.items() if each is not None} | ({"delta": delta} if delta else {})
-        return connect(options.source, token=self.token, **given)
+        opened = connect(options.source, token=self.token, **given)
+        return cast("RemoteSession", opened)
 
     def _list_missing(self, options: SourceOptions, refused: BadParameter) -> BadParameter:
         """Return what is missing besides the unit or the ε; what was refused, if it is neither of them."""

@@ -14,15 +14,15 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import get_ident
+from threading import Lock, get_ident
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
 
 from sqlglot import exp
 
@@ -44,6 +44,10 @@ ColumnReader: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 
 class OutOfResources(EngineFailed):
     """The engine lacked memory, time or its connection. Any other failure comes from what the rows hold."""
+
+
+class NotStarted(OutOfResources):
+    """The query was cancelled before any row was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,10 @@ class Engine(Protocol):
         """Return how much of the running statement is done, from 0 to 1; None where the engine does not know."""
         ...
 
+    def cancel(self) -> None:
+        """End the statement that another thread runs: it fails there with `OutOfResources`. Nothing happens if none runs."""
+        ...
+
     def build_owner_source(self, table: Table) -> exp.Expr:
         """The declared columns, for selects that the data owner runs."""
         ...
@@ -154,6 +162,60 @@ class Engine(Protocol):
     def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
         """Return exact rows, without noise: only the data owner may see them."""
         ...
+
+
+class Cancellation:
+    """Ends what another thread asks of an engine.
+
+    A connection runs one statement at a time, and threads wait for it. So what is ended must be the statement of this query
+    and of no other: the executor says when it runs, through `watch`.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._engine, self._is_cancelled = Lock(), cast("Engine | None", None), False
+
+    @contextmanager
+    def allow(self) -> Iterator[None]:
+        """Let what this thread asks of an engine in this block be ended."""
+        before = _cancellation.set(self)
+        try:
+            yield
+        finally:
+            _cancellation.reset(before)
+
+    def cancel(self) -> bool:
+        """End the statement that runs, and start none from now on. Returns whether one runs."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._engine is not None:
+                self._engine.cancel()
+            return self._engine is not None
+
+    @contextmanager
+    def watch(self, engine: Engine) -> Iterator[None]:
+        """Say that the engine works for this query in this block.
+
+        Raises:
+            NotStarted: if it was cancelled before.
+        """
+        with self._lock:
+            if self._is_cancelled:
+                raise NotStarted
+            self._engine = engine
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._engine = None
+
+
+_cancellation: ContextVar[Cancellation | None] = ContextVar("_cancellation", default=None)
+
+
+def watch_cancellation(engine: Engine) -> AbstractContextManager[None]:
+    """Let the statements of this block be ended, if the caller allowed it."""
+    found = _cancellation.get()
+    return nullcontext() if found is None else found.watch(engine)
 
 
 class SqlEngine(ABC):

@@ -70,6 +70,7 @@ class RemoteSession:
     label: str | None = None
     patience: float = PATIENCE
     account_notes: tuple[str, ...] = ()
+    budget_warnings: tuple[str, ...] = ()
     seen: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # the head, and the asks of entries
 
     def __copy__(self) -> "RemoteSession":
@@ -201,7 +202,9 @@ class RemoteSession:
         start = time.monotonic()
         wait = 0 if progress is not None else WAIT_SECONDS
         while True:
+            known = self.seen.get("head")
             headers = {"Idempotency-Key": key} | ({"Prefer": f"wait={wait}"} if wait else {})
+            headers |= {} if known is None else {"Ledger-Head": f"{known.number}:{known.hash}"}
             status, received = self.connection.post("/asks", body, headers)
             found = _as_dict(received, "an ask")
             if "answer" in found:
@@ -216,7 +219,7 @@ class RemoteSession:
             elif status == 202 and left > WAIT_SECONDS:
                 self.connection.sleep(min(left - WAIT_SECONDS / 2, self.patience))
         answer = answer_from_wire(found["answer"])
-        self.check_head(found.get("head"))
+        self.check_head(found.get("head"), known if found.get("continues") is True else None)
         if answer.reference is not None and isinstance(found.get("id"), str):
             self.seen.setdefault("asks", {})[answer.reference.entry] = found["id"]
         if progress is not None:
@@ -243,21 +246,24 @@ class RemoteSession:
 
     # The ledger
 
-    def check_head(self, stated: Any) -> None:
+    def check_head(self, stated: Any, continued: trust.Head | None = None) -> None:
         """Compare a head of the ledger with the highest one that was seen, and remember it.
+
+        A ledger that was set back may have grown beyond the highest head since, so a higher number alone shows nothing: the
+        service must say that its ledger continues the head that was seen. It says so with each answer, of the head that was
+        sent with the ask (`continued`); otherwise it is asked.
 
         Raises:
             ServiceChanged: if the ledger was set back.
         """
         head, known = trust.Head.from_plain(stated), self.seen.get("head")
+        if known is not None and head != known:
+            is_same_entry = head is None or head.number == known.number
+            if is_same_entry or not (known == continued or self._continues(known)):
+                raise trust.set_back_error(self.identity.address, known)
         if head is not None and (known is None or head.number > known.number):
             self.seen["head"] = head
             trust.remember_head(self.identity, head)
-            return
-        if known is None or head == known:
-            return
-        if head is None or head.number == known.number or not self._continues(known):
-            raise trust.set_back_error(self.identity.address, known)
 
     def _continues(self, head: trust.Head) -> bool:
         found = self.connection.get("/ledger/continues", {"number": head.number, "hash": head.hash})
@@ -337,7 +343,7 @@ def open_remote(source: str, token: str | None = None, http: "httpx.Client | Non
         session.seen["head"] = known
         if not session._continues(known):  # also if the ledger has grown since it was set back
             raise trust.set_back_error(identity.address, known)
-    session.check_head(head)
+    session.check_head(head, known)
     return session
 
 

@@ -1,4 +1,4 @@
-"""A local session over invented rows, whose answers say that they are about nobody."""
+"""A local session over invented rows, whose answers say that they describe no person."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -15,7 +15,7 @@ from discreet.session.connect import open_session
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 
-INVENTED_NOTE = "The rows are invented from the policy and a seed: this is about nobody."
+INVENTED_NOTE = "The rows are invented from the policy and a seed: they describe no person."
 DEFAULT_BUDGET = create_budget(1000, Fraction(1, 10**6))
 
 
@@ -40,9 +40,8 @@ def invent_session(
     connection.unregister("given")
     options = SourceOptions(source=connection, policy=alone, table=table.name, neighbours=neighbours)
     session = open_session(options, MemoryAccount(budget), delta)
-    return replace(
-        session, notes=(INVENTED_NOTE, *session.notes), ungrouped_notes=(INVENTED_NOTE, *session.list_notes(grouped=False))
-    )
+    ungrouped = session.list_notes(grouped=False)
+    return replace(session, notes=(INVENTED_NOTE, *session.notes), ungrouped_notes=(INVENTED_NOTE, *ungrouped))
 
 
 _SQL = {

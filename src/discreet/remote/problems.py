@@ -88,7 +88,7 @@ FIELDS: dict[type[DiscreetError], tuple[int, Mapping[str, Codec]]] = {
         409,
         {
             "currency": TEXT, "cost": AMOUNT, "remaining": RATIONAL, "fitting_epsilon": _optional(RATIONAL),
-            "cost_epsilon": _optional(AMOUNT),
+            "cost_epsilon": _optional(AMOUNT), "remaining_epsilon": _optional(RATIONAL), "limit": _optional(RATIONAL),
         },
     ),
     errors.QueryRefused: (422, {**_REASON, **_PLACE}),
@@ -160,12 +160,14 @@ def from_problem(problem: Any, status: int | None = None) -> DiscreetError:
     except ServiceUnavailable:
         return _guess_error(given, None)
     missing = [field for field in codecs if field not in read]
-    if missing and kind in (errors.BudgetExceeded, errors.PlanRefused, errors.MissingDeclarations):
+    if set(missing) - _LATER and kind in (errors.BudgetExceeded, errors.PlanRefused, errors.MissingDeclarations):
         return _guess_error(given, None)
     return errors.restore_error(kind, (to_shown_text(detail),), dict.fromkeys(missing) | read)
 
 
 _PAGE = re.compile(r"docs/[\w./-]+\.md(?:#[\w%.ε-]*)?")
+_LATER = {"remaining_epsilon", "limit"}
+"""Fields that may be unknown, and that earlier services do not state."""
 _BY_STATUS = {401: errors.NotSignedIn, 403: errors.NotSignedIn, 404: errors.NotFound}
 
 

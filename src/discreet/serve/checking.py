@@ -1,5 +1,6 @@
 """What the owner does on the command line: check a service, accept a policy, invite a person."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from discreet.errors import BadParameter, DiscreetError
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import load_key
 from discreet.paths import is_postgres
-from discreet.query.policy import read_policy, write_policy
+from discreet.query.policy import read_policy, read_public, write_policy
 from discreet.query.schema import DEFAULT_SALT
 from discreet.serve.config import ServiceConfig
 from discreet.serve.control.model import Person, Role
@@ -104,6 +105,10 @@ def accept_policy(config: ServiceConfig, table: str, version: int) -> Path:
         text = write_policy(replace(proposed, salt=before.salt))
         if before.salt == DEFAULT_SALT:
             text = "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("salt = "))
+        public = read_public(read_policy_file(settings))  # no part of a proposal: paths are the owner's
+        if public:
+            lines = [f"{json.dumps(name)} = {json.dumps(path)}\n" for name, path in public.items()]
+            text = "".join([text, "\n[public]\n", *lines])
         draft = settings.policy.with_name(f".{settings.policy.name}.{os.getpid()}")
         draft.write_text(text, encoding="utf-8")
         os.chmod(draft, settings.policy.stat().st_mode & 0o777)

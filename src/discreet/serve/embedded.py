@@ -10,7 +10,6 @@ and the address; it opens no ledger, key or source, and may run as a user who ca
 The service ends on SIGINT and SIGTERM: no new request is taken, what runs is ended, and what is held goes back to the queue.
 """
 
-import logging
 import os
 import signal
 import socket
@@ -31,6 +30,7 @@ from discreet.serve.control.store import Control, open_control
 from discreet.serve.schedule import JumpFreeClock
 
 if TYPE_CHECKING:
+    from discreet.serve.web.metrics import Metrics
     from discreet.serve.web.settings import WebSettings
     from discreet.serve.worker.worker import Worker
 
@@ -102,7 +102,7 @@ def run(
                 elif web:
                     say(f"The web process listens for {config.address}.")
                 if app_parts is not None:
-                    _serve_web(config, control, app_parts, sockets)
+                    _serve_web(config, control, app_parts, sockets, say)
                 else:
                     say("The worker takes jobs. End it with Ctrl+C.")
                     _wait_for_signal()
@@ -172,7 +172,7 @@ def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
             send_at_once(opened)
     except OSError as error:
         where = str(listen) if isinstance(listen, Path) else f"{listen[0]}:{listen[1]}"
-        hint = "end what uses it, or take another with --port"
+        hint = "end what uses it, or take another with port="
         raise BadParameter("port", where, f"cannot be listened on ({os.strerror(error.errno or 0)})", hint) from None
     try:
         yield [opened]
@@ -217,14 +217,16 @@ def make_web_settings(config: ServiceConfig) -> "WebSettings":
 
 
 def _serve_web(
-    config: ServiceConfig, control: Control, parts: tuple[Any, Any, "WebSettings"], sockets: list[socket.socket]
+    config: ServiceConfig, control: Control, parts: tuple[Any, Any, "WebSettings"], sockets: list[socket.socket], say: Say
 ) -> None:
+    from discreet.serve.web.metrics import LOG_CONFIG
+
     uvicorn, create_app, settings = parts
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    app = create_app(control, settings)
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(control, settings),
-            log_config=None,
+            app,
+            log_config=LOG_CONFIG,
             access_log=False,  # addresses hold ids, which no log needs
             server_header=False,
             proxy_headers=config.behind_proxy,
@@ -234,7 +236,29 @@ def _serve_web(
             lifespan="on",
         )
     )
-    server.run(sockets)
+    with _serve_metrics(config, app.state.web.metrics, say):
+        server.run(sockets)
+
+
+@contextmanager
+def _serve_metrics(config: ServiceConfig, metrics: "Metrics", say: Say) -> Iterator[None]:
+    """Serve the counters at their own port of loopback while the web process runs, if the configuration names one."""
+    if config.metrics is None:
+        yield
+        return
+    try:
+        server, thread = metrics.serve(*config.metrics)
+    except OSError as error:
+        where, reason = f"{config.metrics[0]}:{config.metrics[1]}", os.strerror(error.errno or 0)
+        hint = "end what uses it, or name another under service.metrics"
+        raise BadParameter("metrics", where, f"cannot be listened on ({reason})", hint) from None
+    say(f"Metrics are at http://{config.metrics[0]}:{server.server_port}/metrics")
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(1.0)
 
 
 def _wait_for_signal() -> None:

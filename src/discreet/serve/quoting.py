@@ -21,19 +21,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from discreet._numbers import parse_rational
 from discreet.accounting.cost import Remaining
-from discreet.errors import BudgetExceeded, QueryRefused, ServiceUnavailable
+from discreet.errors import BudgetExceeded, MissingDeclarations, QueryRefused, ServiceUnavailable
 from discreet.ledger.account import AccountState, state_in_epsilon
 from discreet.ledger.entries import hash_measurement, privacy_unit_of
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.missing import find_missing
 from discreet.query.parser import MAX_CHARACTERS, read_query
 from discreet.query.policy import read_policy
 from discreet.query.quote import Quote, quote
 from discreet.query.record import measurement_spec
 from discreet.query.schema import Table
 from discreet.query.view import explain_view
+from discreet.remote.wire import table_from_wire
 from discreet.serve.control.model import Snapshot, TableEntry
 from discreet.units import Neighbours
 
@@ -164,13 +168,18 @@ class Quoter:
 
     def __init__(self, threads: int = 2, wait: float = WAIT_SECONDS) -> None:
         self._places, self._wait = threading.BoundedSemaphore(threads), wait
-        self._tables: _Cache[str, Table] = _Cache(200)
+        self._tables: _Cache[tuple[str, bytes], Table] = _Cache(200)
         self._calibrated: _Cache[tuple[Any, ...], Calibrated] = _Cache()
         self._priced: _Cache[tuple[Any, ...], Priced] = _Cache()
 
     def read_table(self, entry: TableEntry) -> Table:
         """Return the table that an entry declares. Its salt is not the owner's, which no web process knows."""
-        return self._tables.get(entry.policy) or self._tables.put(entry.policy, read_policy(entry.policy))
+        key = entry.policy, msgspec.json.encode(entry.public) if entry.public else b""
+        found = self._tables.get(key)
+        if found is None:
+            read = table_from_wire({"policy": entry.policy, "public": list(entry.public)}) if entry.public else None
+            found = self._tables.put(key, read or read_policy(entry.policy))
+        return found
 
     def price(self, entry: TableEntry, lineage: Sequence[Snapshot], query: str, target: Target) -> Priced:
         """Return a query with its noise, its quote and the hash of its measurement.
@@ -194,7 +203,10 @@ class Quoter:
         calibrated = self._calibrated.get(kept)
         if calibrated is None:
             with self._take_place():
-                calibrated = self._calibrated.put(kept, self._calibrate(entry, calibrator, query, target))
+                try:
+                    calibrated = self._calibrated.put(kept, self._calibrate(entry, calibrator, query, target))
+                except QueryRefused as refused:
+                    raise self._list_missing(entry, account, query, refused) from None
         cost = calibrator.cost_of(calibrated.measurement.event)
         said = cost.explain_epsilon(calibrated.epsilon)
         notes = (
@@ -215,6 +227,20 @@ class Quoter:
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
         spec = measurement_spec(measurement, entry.identity, entry.label) | {"policy": entry.policy_hash}
         return Calibrated(measurement, choice.epsilon, choice.notes, spec, hash_measurement(spec))
+
+    def _list_missing(self, entry: TableEntry, account: AccountState, query: str, refused: QueryRefused) -> QueryRefused:
+        """Return what the policy does not declare and the query needs, all at once, as a session does; the refusal itself
+        if the query lacks nothing. The policy is the owner's, so there is no command to fill in."""
+        discovers_keys = account.delta > 0 and account.budget.currency.spends_delta
+        try:
+            missing = find_missing(query, self.read_table(entry), discovers_keys=discovers_keys)
+        except QueryRefused:
+            return refused
+        if not missing.count:
+            return refused
+        problem = f"The policy of {entry.name} declares no {missing.name_columns(' and no ')}"
+        hint = f"ask a steward to declare {missing.name_columns(' and ')}"
+        return MissingDeclarations(problem, tuple(missing.parameters()), "", details=None, hint=hint)
 
     @contextmanager
     def _take_place(self) -> Iterator[None]:

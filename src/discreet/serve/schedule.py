@@ -44,7 +44,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 class JumpFreeClock:
     """Seconds since 1970 that never jump: the wall clock when the process started, and a monotonic clock since.
 
-    Somebody who sets the clock of the machine back or forward moves no moment of an answer.
+    A person who sets the clock of the machine back or forward moves no moment of an answer.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -128,14 +128,15 @@ def count_slot_seconds(class_seconds: float, elapsed: float) -> float:
     return share * max(1, ceil(elapsed / share))
 
 
-def is_too_near(class_seconds: float, left: float) -> bool:
-    """Return whether a moment is too near for an ask that begins now: less is left than half of the share of its class that
-    its slot is kept for. Whether it were made would depend on the rows.
+def can_be_made(class_seconds: float, left: float) -> bool:
+    """Return whether an ask that begins now keeps a moment that is so many seconds away. Too near is one for which less is
+    left than half of the share of its class that its slot is kept for: whether it were made would depend on the rows. Too
+    far is one that the clock of another machine set.
 
-    >>> is_too_near(1.0, 0.25), is_too_near(1.0, 0.1), is_too_near(1.0, -3.0)
-    (False, True, True)
+    >>> can_be_made(1.0, 0.25), can_be_made(1.0, 0.1), can_be_made(1.0, -3.0), can_be_made(1.0, 3600.0)
+    (True, False, False, False)
     """
-    return left < class_seconds / MARGIN / 2
+    return class_seconds / MARGIN / 2 <= left <= class_seconds
 
 
 def makes_moment(class_seconds: float | None, ahead: Iterable[float], slots: int) -> bool:
@@ -149,6 +150,25 @@ def makes_moment(class_seconds: float | None, ahead: Iterable[float], slots: int
     if class_seconds is None:
         return True
     return sum(ahead) / (MARGIN * max(slots, 1)) + class_seconds / MARGIN <= class_seconds
+
+
+def measure_backlog(accepted: Iterable[tuple[float, float]], slots: int, now: float) -> float:
+    """Return what is still ahead of an ask that is taken now, in seconds of classes.
+
+    `accepted` are the asks that have not ended: when each was accepted, and its class. Each adds its class, and `slots`
+    slots work off `MARGIN` seconds of classes per second each. So what is ahead follows from moments of acceptance and from
+    classes alone: whether an ask is refused for it tells nothing about how long a statement ran.
+
+    >>> measure_backlog([(0.0, 1.0), (0.0, 1.0)], slots=1, now=0.0), measure_backlog([(0.0, 1.0)], slots=1, now=0.125)
+    (2.0, 0.5)
+    >>> measure_backlog([(0.0, 1.0), (9.0, 1.0)], slots=1, now=9.0), measure_backlog([], slots=1, now=0.0)
+    (1.0, 0.0)
+    """
+    ahead, before, rate = 0.0, now, MARGIN * max(slots, 1)
+    for moment, class_seconds in sorted(accepted):
+        ahead = max(0.0, ahead - rate * max(0.0, moment - before)) + class_seconds
+        before = moment
+    return max(0.0, ahead - rate * max(0.0, now - before))
 
 
 def propose_classes(seconds_per_pass: float) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from discreet._numbers import Number, read_decimal
 from discreet.accounting.currencies import Currency, create_budget, parse_currency
@@ -19,6 +19,7 @@ from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount
 from discreet.paths import is_service
 from discreet.query.schema import Key, Table
+from discreet.session.asking import Asking, AskingRemotely
 from discreet.session.missing import Missing, make_error
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session
@@ -26,6 +27,49 @@ from discreet.session.source import ColumnBounds, open_source
 from discreet.units import Neighbours
 
 
+@overload
+def connect(
+    source: Any,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    unit: str | Sequence[str] | None = None,
+    currency: Currency | str | None = None,
+    policy: str | Path | Table | None = None,
+    name: str | None = None,
+    table: str | None = None,
+    path: str | Path | None = None,
+    bounds: ColumnBounds | None = None,
+    keys: Mapping[str, Sequence[Key]] | None = None,
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    label: str | None = None,
+) -> Session: ...
+@overload
+def connect(
+    source: Any,
+    *,
+    ledger: str | PathLike[str],
+    account: str | None = None,
+    unit: str | Sequence[str] | None = None,
+    policy: str | Path | Table | None = None,
+    name: str | None = None,
+    table: str | None = None,
+    path: str | Path | None = None,
+    bounds: ColumnBounds | None = None,
+    keys: Mapping[str, Sequence[Key]] | None = None,
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    label: str | None = None,
+) -> Session: ...
+@overload
+def connect(source: str, *, token: str | None = None) -> AskingRemotely: ...
 def connect(
     source: Any,
     *,
@@ -48,7 +92,7 @@ def connect(
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     label: str | None = None,
     token: str | None = None,
-) -> Session:
+) -> Asking:
     """Open a source with a budget of (ε, δ), or with an account of a ledger, which has its own budget.
 
     >>> people = connect("examples/people.csv", unit="id", unique=True, epsilon=1)
@@ -93,7 +137,7 @@ def connect(
     arguments = locals()  # read first, so that it holds the parameters and nothing else
     if is_service(source):
         _refuse_for_service(arguments)
-        opened: Session = import_module("discreet.remote.client").open_remote(source, token)  # a layer above this one
+        opened: AskingRemotely = import_module("discreet.remote.client").open_remote(source, token)  # a layer above this one
         return opened
     if token is not None:
         raise BadParameter("token", "given", "only a service knows tokens", "leave it out, or name a service: https://…")

@@ -27,7 +27,7 @@ from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery, bound_contributions
-from discreet.query.grid import columns_in
+from discreet.query.missing import columns_without_bounds
 from discreet.query.parser import QueryLike, read_query
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key, Kind, Table
@@ -72,16 +72,6 @@ def read_bounds(measurement: Measurement, answer: Answer) -> tuple[Fraction, Fra
             parameter="bounds",
         )
     return histogram.edges[magnitudes[0]], histogram.edges[magnitudes[-1] + 1]
-
-
-def columns_without_bounds(query: ast.Query, table: Table) -> tuple[str, ...]:
-    """Return the numeric columns without declared bounds that a query computes with."""
-    values = [value for _, aggregate in query.aggregates for value in aggregate.values_with_bounds()]
-    values += [group.value for group in query.groups if not isinstance(group.value, ast.Ref | ast.DateTrunc)]
-    names = [name for value in values for name in columns_in(value)]
-    names += [] if query.where is None else columns_in(query.where)
-    numeric = {name for name, each in table.columns.items() if each.kind in (Kind.INTEGER, Kind.REAL) and each.lower is None}
-    return tuple(name for name in dict.fromkeys(names) if name in numeric)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ import msgspec
 from discreet._numbers import format_up, to_rational
 from discreet.accounting.cost import SHOWN_DIGITS
 from discreet.accounting.currencies import Receipt, smallest_epsilon
-from discreet.engines.base import Engine, OutOfResources, about, owner_log
+from discreet.engines.base import Engine, NotStarted, OutOfResources, about, owner_log, watch_cancellation
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
 from discreet.formats import count_things
@@ -164,6 +164,7 @@ class Executor:
     quarantine: Quarantine
     label: str | None = None  # which state of the source is queried
     identity: str | None = None  # what measurements call the source, if not as the engine does
+    policy: str | None = None  # the hash of the whole policy, if measurements hold it whatever a query joins
     unrecorded: MemoryQuarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     """Failures that could not be recorded in the quarantine: a full disk must not open the source again."""
 
@@ -175,7 +176,8 @@ class Executor:
     def describe(self, measurement: Measurement) -> dict[str, Any]:
         """Return everything that decides what is measured."""
         identity = self.engine.identity if self.identity is None else self.identity
-        return measurement_spec(measurement, identity, self.label)
+        spec = measurement_spec(measurement, identity, self.label)
+        return spec if self.policy is None else spec | {"policy": self.policy}
 
     def run(
         self,
@@ -321,7 +323,12 @@ class Executor:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
         on_progress = None if job.is_workload else options.progress
         try:
-            with about(self.engine.identity), self.engine.lock, report_progress(self.engine, on_progress):
+            with (
+                about(self.engine.identity),
+                self.engine.lock,
+                watch_cancellation(self.engine),
+                report_progress(self.engine, on_progress),
+            ):
                 exact = self.engine.run(measurement.bounded)
                 answer = release(
                     measurement,
@@ -333,7 +340,8 @@ class Executor:
                 )
         except EngineFailed as failed:
             kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
-            self._record_failure(kind)
+            if not isinstance(failed, NotStarted):  # then no row was read
+                self._record_failure(kind)
             raise EngineFailed from None  # its class says nothing of the reason
         statements = exact.statements
         if measurement.bounded.table.salt != DEFAULT_SALT:

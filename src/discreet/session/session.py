@@ -88,9 +88,19 @@ class Session:
         if "_executor" not in made:  # of two threads, the first one's is taken
             made.setdefault(
                 "_executor",
-                session.Executor(self.engine, self.account, self.delta, self.quarantine, self.label, self.identity),
+                session.Executor(
+                    self.engine, self.account, self.delta, self.quarantine, self.label, self.identity, self._policy
+                ),
             )
         return made["_executor"]
+
+    @property
+    def _policy(self) -> str | None:
+        """What measurements of a source with an identity say of its policy: a service quotes them without the salt, so it
+        knows the hash of the whole policy, and none of what a query makes of it by joining public tables."""
+        from discreet.query.record import policy_hash
+
+        return None if self.identity is None else policy_hash(self.table)
 
     @property
     def discovery(self) -> "session.Discovery":
@@ -263,7 +273,8 @@ class Session:
         A query that was answered before returns the recorded answer, for free; `fresh` pays for new noise. `id` makes the
         call idempotent: a retry with the same `id` is not charged again.
         """
-        from discreet.session.discovery import BUDGET_SHARE, columns_without_bounds, combine_costs
+        from discreet.query.missing import columns_without_bounds
+        from discreet.session.discovery import BUDGET_SHARE, combine_costs
 
         # whatever can be refused is refused before anything is charged
         target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)

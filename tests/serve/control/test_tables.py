@@ -1,5 +1,8 @@
 """Tables, grants, and the mirror of the ledger."""
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+
 import pytest
 
 from discreet.serve.control.model import Grant, Population, Rules, Snapshot, TableEntry
@@ -14,10 +17,10 @@ def make_table(name: str = "people", **fields: object) -> TableEntry:
     return TableEntry(**(values | fields))  # type: ignore[arg-type]
 
 
-def make_snapshot(account: str, debits: int = 0, spent: str = "0", root: str = "employees") -> Snapshot:
+def make_snapshot(account: str, entry: int = 0, spent: str = "0", root: str = "employees") -> Snapshot:
     return Snapshot(
         account=account, parent=None, root=root, currency="pure", limit="3/8", delta_limit="0", delta="0", spent=spent,
-        delta_spent="0", debits=debits,
+        delta_spent="0", entry=entry,
     )  # fmt: skip
 
 
@@ -79,13 +82,34 @@ def test_an_older_snapshot_does_not_replace_a_newer_one(control: Control) -> Non
     control.save_snapshots([make_snapshot("employees", 1, "1/16"), make_snapshot("patients", root="patients")])
     found = control.find_snapshot("employees")
     assert found is not None
-    assert (found.spent, found.debits) == ("1/8", 2)
+    assert (found.spent, found.entry) == ("1/8", 2)
     assert [each.account for each in control.list_snapshots("employees")] == ["employees", "employees/ada"]
     assert len(control.list_snapshots()) == 3
-    control.save_snapshots([make_snapshot("employees", 2, "3/16")])  # the same debits, seen again
+    control.save_snapshots([make_snapshot("employees", 2, "3/16")])  # the same entry, seen again
     found = control.find_snapshot("employees")
     assert found is not None
     assert found.spent == "3/16"
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_views_of_a_root_in_any_order_leave_the_newest(control: Control, order: tuple[int, ...]) -> None:
+    """Workers that saw a root after its first, second, … entry write in any order. The mutant orders by the debits of the
+    account, of which a root has none when its children ask: the last writer wins, however old its view is."""
+    views = [make_snapshot("employees", entry, f"{entry}/16") for entry in range(4)]
+    assert {each.debits for each in views} == {0}
+    for i in order:
+        control.save_snapshots([views[i]])
+    found = control.find_snapshot("employees")
+    assert found is not None
+    assert (found.entry, found.spent) == (3, "3/16")
+
+
+def test_views_that_threads_write_at_once_leave_the_newest(control: Control) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: control.save_snapshots([make_snapshot("employees", n, f"{n}/100")]), range(40)))
+    found = control.find_snapshot("employees")
+    assert found is not None
+    assert (found.entry, found.spent) == (39, "39/100")
 
 
 def test_heads_are_remembered(control: Control) -> None:

@@ -225,3 +225,17 @@ def test_no_value_of_the_builder_ends_its_literal(value: str, where: str) -> Non
     if "'" in value:
         literal = query.partition("WHERE ")[2].partition("= ")[2]
         assert re.fullmatch(r"'(?:[^']|'')*'", literal)
+
+
+@pytest.mark.parametrize(("site", "expected"), [("same-origin", 303), ("cross-site", 403), ("same-site", 403), (None, 403)])
+def test_an_origin_that_is_hidden_counts_only_if_the_browser_says_same_origin(
+    tmp_path: Path, site: str | None, expected: int
+) -> None:
+    with open_service(tmp_path, PAGES_OPEN) as service:
+        sam = sign_in(service, "sam")
+        token = re.search(r'name="form_token" value="([^"]+)"', sam.get("/me").text)
+        assert token is not None
+        headers = {"Origin": "null"} | ({} if site is None else {"Sec-Fetch-Site": site})
+        form = {"form_token": token[1], "person": "eve", "do": "add", "role": "analyst"}
+        assert sam.post("/people", data=form, headers=headers).status_code == expected
+        assert (service.control.find_person("eve") is not None) == (expected == 303)

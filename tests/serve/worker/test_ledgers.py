@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
+from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.serve.config import ServiceConfig
 from discreet.serve.control.model import AskState
@@ -117,10 +117,10 @@ def test_a_salt_that_others_can_read_or_guess_is_refused(config: ServiceConfig) 
     refuse(config, BadParameter, "chmod 600")
 
 
-def test_a_policy_of_another_table_or_with_public_tables_is_refused(config: ServiceConfig) -> None:
+def test_a_policy_of_another_table_or_with_a_public_table_that_is_missing_is_refused(config: ServiceConfig) -> None:
     policy = config.tables["people"].policy
     text = policy.read_text()
     policy.write_text(text + '[public]\ncities = "cities.csv"\n')
-    refuse(config, BadParameter, "public")
+    refuse(config, SourceRefused, "public.cities")
     policy.write_text(text.replace('table = "people"', 'table = "staff"'))
     refuse(config, BadParameter, "'staff' is served as 'people'")

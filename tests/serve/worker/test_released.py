@@ -1,6 +1,7 @@
 """Released tables: what BI tools read, in every place, under harmless names; and publications."""
 
 from base64 import b64decode
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Publication, PublicationState
 from discreet.serve.worker.released import CATALOGUE_COLUMNS, ReleasedTables
 from tests.support.postgres_server import Server, cluster_address, postgres
-from tests.support.served_tables import Service, configure, start_service, write_table
+from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
 __all__ = ["cluster_address", "postgres"]
 PLAN = """title = "Heads"
@@ -114,3 +115,41 @@ def test_a_plan_from_the_browser_names_no_place(service: Service, extra: str) ->
     service.control.add_publication(bad)
     assert service.wait_for_job("publication", bad.id, {"step": "publish"}).state == "failed"
     assert not service.list_entries(Debit)
+
+
+def test_an_answer_that_a_steward_released_is_mirrored(service: Service, tmp_path: Path) -> None:
+    ask = service.wait(service.ask("ada"))
+    location = str(tmp_path / "released.duckdb")
+    assert service.wait_for_job("release", ask.id).state == "failed"  # no steward released it
+    assert not Path(location).exists()
+    job = service.control.release_ask(ask.id, "sam", title="heads")
+    for _ in range(2):  # a job may run twice
+        done = service.wait_for_job("release", ask.id, job.payload)
+        assert done.state == "done", done.error
+    rows = read(location, done.result["table"])
+    assert [tuple(row.values()) for row in rows] == value_of(service.find(ask))
+    [line] = read(location, "catalogue")
+    assert (line["title"], line["certificate"]) == ("heads", ask.id)
+
+
+def test_without_a_place_nothing_is_mirrored(tmp_path: Path) -> None:
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=()), "ada") as service:
+        ask = service.wait(service.ask("ada"))
+        service.control.release_ask(ask.id, "sam")
+        assert service.wait_for_job("release", ask.id).state == "failed"
+
+
+@pytest.mark.parametrize("name", ["released.duckdb", "released"])
+def test_answers_that_are_released_at_once_are_all_kept(tmp_path: Path, name: str) -> None:
+    """The mutant without a lock copies what is there twice, and the second copy loses the first table."""
+    location = str(tmp_path / name)
+    places = ReleasedTables(ReleasedConfig(location=location))
+    write_table(tmp_path / "data")
+    people = connect(str(tmp_path / "data/people.csv"), policy=str(tmp_path / "data/people.policy.toml"), epsilon=5)
+    answers = {"heads": people.ask(HOSTILE, epsilon=1)}
+    cost = answers["heads"].cost
+    assert cost is not None
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: places.add_publication(publication(), answers, cost, i), range(8)))
+    assert sorted(each["entry"] for each in read(location, "catalogue")) == list(range(8))

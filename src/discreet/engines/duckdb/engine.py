@@ -383,6 +383,10 @@ class DuckDB(SqlEngine):
         percent = self.connection.query_progress()
         return (self.running.index + min(percent, 100.0) / 100) / self.running.count if percent >= 0 else None
 
+    def cancel(self) -> None:
+        """As in `Engine`."""
+        self.connection.interrupt()
+
 
 class _PartOfDuckDB(DuckDB):
     """The same source, with statements that read the units of one part and do not saturate their totals."""

@@ -113,6 +113,14 @@ class ReadConnection:
             owner_log.warning("%s", error)
             raise (OutOfResources if _is_resource(error) else EngineFailed) from None
 
+    def cancel(self) -> None:
+        """Ask the server to end the running statement. Any thread may ask."""
+        if self._connection is not None:
+            try:
+                self._connection.cancel_safe(timeout=5.0)
+            except psycopg.Error as error:
+                owner_log.warning("%s", error)
+
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:

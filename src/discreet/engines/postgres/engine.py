@@ -175,6 +175,10 @@ class Postgres(SqlEngine):
         """PostgreSQL does not count progress."""
         return None
 
+    def cancel(self) -> None:
+        """As in `Engine`."""
+        self.connection.cancel()
+
     def _public_relation(self, name: str) -> exp.Expr:
         return quote_table("pg_temp", self.public[name])
 

@@ -279,6 +279,10 @@ class Spark(SqlEngine):
         """Return the share of the known tasks that are done; None before there are any."""
         return self.job.progress()
 
+    def cancel(self) -> None:
+        """As in `Engine`."""
+        self.job.context.cancelJobGroup(self.job.group)
+
     def _public_relation(self, name: str) -> exp.Expr:
         return quote_table(self.public[name])
 

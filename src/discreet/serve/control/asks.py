@@ -21,11 +21,28 @@ from discreet.serve.control.waiting import JOBS, ask_topic
 MAX_KEY = 200
 """The most characters of the id that an asker gives."""
 _CHANGEABLE = frozenset(
-    {"reason", "release_at", "class_seconds", "answered_at", "answer", "problem", "overruns", "accepted_at", "cost"}
+    {
+        "reason",
+        "release_at",
+        "class_seconds",
+        "answered_at",
+        "answer",
+        "problem",
+        "overruns",
+        "accepted_at",
+        "cost",
+        "is_free",
+    }
 )
 FIRST_STATES = frozenset({AskState.WAITING, AskState.APPROVAL, AskState.ANSWERED})
 """In which state an ask may begin."""
 _UNSPENT = (AskState.REFUSED, AskState.DECLINED, AskState.WITHDRAWN)
+
+
+class _Class(msgspec.Struct):
+    """The class of an ask, without the rest of it."""
+
+    class_seconds: float | None = None
 
 
 class Asks(Part):
@@ -75,15 +92,15 @@ class Asks(Part):
                 and _count_waiting(transaction, ask.person, ask.state) >= waiting_limit
             ):
                 raise TooManyWaiting(waiting_limit)
-            if epsilon_per_day is not None and ask.state is not AskState.APPROVAL:
+            if epsilon_per_day is not None and ask.state is AskState.WAITING:
                 spent = _spent_today(transaction, ask.person, ask.table, ask.accepted_at)
                 if spent + Fraction(ask.epsilon) > Fraction(epsilon_per_day):
                     raise DayLimitReached(epsilon_per_day, str(spent))
             transaction.run(
                 "INSERT INTO control_asks (id, person, key, table_name, account, root, measurement, state, accepted, "
-                "epsilon, body, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "epsilon, is_free, body, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 ask.id, ask.person, ask.key, ask.table, ask.account, ask.root, ask.measurement, ask.state, ask.accepted_at,
-                ask.epsilon, *_split(ask),
+                ask.epsilon, int(ask.is_free), *_split(ask),
             )  # fmt: skip
             if request is not None:
                 transaction.run(
@@ -150,8 +167,8 @@ class Asks(Part):
             raise StateChanged(f"The ask {ask}", found.state, to)
         changed = msgspec.structs.replace(found, state=to, **fields)
         transaction.run(
-            "UPDATE control_asks SET state = ?, accepted = ?, body = ?, answer = ? WHERE id = ?",
-            to, changed.accepted_at, *_split(changed), ask,
+            "UPDATE control_asks SET state = ?, accepted = ?, is_free = ?, body = ?, answer = ? WHERE id = ?",
+            to, changed.accepted_at, int(changed.is_free), *_split(changed), ask,
         )  # fmt: skip
         if to is AskState.WAITING and from_state is AskState.APPROVAL:
             _enqueue_ask(transaction, changed, self._clock())
@@ -202,10 +219,20 @@ class Asks(Part):
     def spent_today(self, person: str, table: str, now: float | None = None) -> Fraction:
         """Return the exact sum of the quoted ε of a person's asks of a table since midnight UTC.
 
-        Asks that were refused, declined or withdrawn do not count. Those that need approval do.
+        Asks that were refused, declined or withdrawn do not count, nor do answers that were recorded before: they are free.
+        Those that need approval do.
         """
         with self._read() as transaction:
             return _spent_today(transaction, person, table, self._clock() if now is None else now)
+
+    def list_unfinished(self) -> list[tuple[float, float]]:
+        """Return when each ask that waits or runs was accepted, and its class in seconds; those without a class are left
+        out."""
+        sql = "SELECT accepted, body FROM control_asks WHERE state IN (?, ?)"
+        with self._read() as transaction:
+            rows = find_rows(transaction, sql, AskState.WAITING, AskState.RUNNING)
+        found = [(float(accepted), msgspec.json.decode(body, type=_Class).class_seconds) for accepted, body in rows]
+        return [(accepted, seconds) for accepted, seconds in found if seconds is not None]
 
     def count_waiting(self, person: str | None = None) -> int:
         """Return how many asks wait for a worker, of a person or of all."""
@@ -266,7 +293,8 @@ def _count_waiting(transaction: Transaction, person: str, state: AskState = AskS
 def _spent_today(transaction: Transaction, person: str, table: str, now: float) -> Fraction:
     day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     rows = transaction.run(
-        "SELECT epsilon FROM control_asks WHERE person = ? AND table_name = ? AND accepted >= ? AND state NOT IN (?, ?, ?)",
+        "SELECT epsilon FROM control_asks WHERE person = ? AND table_name = ? AND accepted >= ? AND state NOT IN (?, ?, ?) "
+        "AND is_free = 0",
         person, table, day, *_UNSPENT,
     ).fetchall()  # fmt: skip
     return sum((Fraction(row[0]) for row in rows), Fraction(0))

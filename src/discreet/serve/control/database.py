@@ -68,6 +68,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "state TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (table_name, version))",
         "CREATE TABLE control_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     ),
+    (
+        "ALTER TABLE control_snapshots RENAME COLUMN debits TO entry",  # what orders the views of an account
+        "ALTER TABLE control_asks ADD COLUMN is_free BIGINT NOT NULL DEFAULT 0",
+    ),
 )
 """What each version adds to the one before it; `{key}` is a number that the database counts up."""
 

@@ -152,6 +152,7 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     label: str | None = None
     rules: Rules = Rules()
     notes: tuple[str, ...] = ()
+    public: tuple[dict[str, Any], ...] = ()  # public tables to join to: columns, unique columns, digest; no rows
     invented: bool = False  # whether its rows are invented: the only tables that students may ask of
     is_open: bool = True
 
@@ -182,6 +183,7 @@ class Snapshot(_Value, frozen=True, kw_only=True):
     debits: int = 0
     privacy_unit: str = ""
     own_split: bool = False  # as in `AccountState`
+    entry: int = 0  # the last entry of the ledger when it was taken
 
     @property
     def budget(self) -> Filter:
@@ -192,14 +194,14 @@ class Snapshot(_Value, frozen=True, kw_only=True):
         )  # fmt: skip
 
     @classmethod
-    def of(cls, state: AccountState) -> "Snapshot":
-        """Return the snapshot of an account."""
+    def of(cls, state: AccountState, entry: int = 0) -> "Snapshot":
+        """Return the snapshot of an account, as it was when `entry` was the last one of the ledger."""
         budget = state.budget
         return cls(
             account=state.name, parent=state.parent.name if state.parent else None, root=state.lineage[-1].name,
             currency=budget.currency.name, limit=str(budget.limit), delta_limit=str(budget.delta_limit),
             delta=str(state.delta), spent=str(budget.spent), delta_spent=str(budget.delta_spent), debits=state.debits,
-            privacy_unit=state.privacy_unit, own_split=state.own_split,
+            privacy_unit=state.privacy_unit, own_split=state.own_split, entry=entry,
         )  # fmt: skip
 
     def to_account(self, parent: AccountState | None) -> AccountState:
@@ -244,6 +246,8 @@ class Ask(_Value, frozen=True, kw_only=True):
     answer: dict[str, Any] | None = None  # what `remote.wire` makes of the answer; only from its moment on
     problem: dict[str, Any] | None = None  # of an ask that was refused or failed
     overruns: int = 0
+    is_free: bool = False  # whether its answer was recorded before, so that nothing was charged for it
+    released: str | None = None  # the steward who released its answer for tools that read released tables
 
     @property
     def debit_id(self) -> str:

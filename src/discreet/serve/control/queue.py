@@ -17,10 +17,13 @@ import msgspec
 from discreet.serve.control.asks import Asks, _find_ask, insert_job
 from discreet.serve.control.base import decode, encode, new_id
 from discreet.serve.control.database import Transaction
+from discreet.serve.control.errors import StateChanged
 from discreet.serve.control.model import AskState, Job, JobState
 from discreet.serve.control.waiting import JOBS, Subscription, ask_topic
 
 LEASE_SECONDS = 30.0
+SLOTS = "slots"
+"""The setting that holds the slots of all workers."""
 
 
 class Queue(Asks):
@@ -162,6 +165,40 @@ class Queue(Asks):
             rows = transaction.run("SELECT state, COUNT(*) FROM control_jobs GROUP BY state").fetchall()
         return {JobState(state): int(count) for state, count in rows}
 
+    def release_ask(self, ask: str, by: str, *, title: str = "") -> Job:
+        """Mark the answer of an ask as released, and have a worker mirror it into the released tables.
+
+        Raises:
+            StateChanged: if it has no answer.
+        """
+        with self._write() as transaction:
+            found = _find_ask(transaction, "id = ?{lock}", ask)
+            if found is None or found.state is not AskState.ANSWERED or found.answer is None:
+                raise StateChanged(f"The ask {ask}", "missing" if found is None else found.state, "released")
+            changed = msgspec.structs.replace(found, released=by, answer=None)
+            transaction.run("UPDATE control_asks SET body = ? WHERE id = ?", encode(changed), ask)
+            self._record(transaction, by, "release answer", ask, person=found.person, table=found.table)
+            return self.enqueue("release", ask, {"title": title})
+
+    def save_slots(self, worker: str, slots: int, until: float) -> None:
+        """Say how many jobs a worker runs at once, and until when that holds. Others that hold no more are forgotten."""
+        with self._write(durable=False) as transaction:
+            transaction.lock("slots of workers")
+            known = _read_slots(transaction) or {}
+            kept = {name: each for name, each in known.items() if name != worker and each[1] > self._clock()}
+            kept |= {worker: (slots, until)} if slots else {}
+            transaction.run(
+                "INSERT INTO control_settings (name, value) VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                SLOTS, encode(kept),
+            )  # fmt: skip
+
+    def count_slots(self) -> int | None:
+        """Return how many jobs the workers together run at once; None if no worker ever said so."""
+        with self._read() as transaction:
+            known, now = _read_slots(transaction), self._clock()
+        return None if known is None else sum(slots for slots, until in known.values() if until > now)
+
     def subscribe(self, topic: str | None = None) -> Subscription:
         """Wait for changes: of the queue (`JOBS`), of one ask (`ask_topic(id)`), or of anything. Close it after use."""
         return self._database.subscribe(topic)
@@ -210,6 +247,11 @@ def _find_held(transaction: Transaction, job: Job) -> Job | None:
     if held is None or held.state is not JobState.LEASED:
         return None
     return held if (held.worker, held.attempts) == (job.worker, job.attempts) else None
+
+
+def _read_slots(transaction: Transaction) -> dict[str, tuple[int, float]] | None:
+    row = transaction.run("SELECT value FROM control_settings WHERE name = ?", SLOTS).fetchone()
+    return None if row is None else msgspec.json.decode(row[0], type=dict[str, tuple[int, float]])
 
 
 def _save(transaction: Transaction, job: Job) -> None:

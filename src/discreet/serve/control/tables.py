@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from discreet.serve.control.base import Part, encode, find, find_rows
-from discreet.serve.control.model import Grant, HeadSeen, Population, Snapshot, TableEntry
+from discreet.serve.control.model import Grant, HeadSeen, Population, Rules, Snapshot, TableEntry
 
 Trouble = Literal["overrun", "failure"]
 """What pauses an account when it happens too often: an answer after its moment, a failure of the engine."""
@@ -46,6 +46,18 @@ class Tables(Part):
             )  # fmt: skip
             details = {"policy": table.policy_hash, "version": table.policy_version}
             self._record(transaction, by, "register table", table.name, **details)
+
+    def change_rules(self, table: str, rules: Rules, *, by: str) -> TableEntry | None:
+        """Set what may be asked of a table without approval. Returns its entry; None if there is no such table."""
+        with self._write() as transaction:
+            found = find(transaction, TableEntry, "SELECT body FROM control_tables WHERE name = ?{lock}", table)
+            if found is None:
+                return None
+            changed = msgspec.structs.replace(found, rules=rules)
+            transaction.run("UPDATE control_tables SET body = ? WHERE name = ?", encode(changed), table)
+            before, after = msgspec.to_builtins(found.rules), msgspec.to_builtins(rules)
+            self._record(transaction, by, "change rules", table, before=before, after=after)
+        return changed
 
     def find_table(self, name: str) -> TableEntry | None:
         """Return the table with this name."""
@@ -131,15 +143,17 @@ class Tables(Part):
     # The mirror of the ledger
 
     def save_snapshots(self, snapshots: Iterable[Snapshot]) -> None:
-        """Save accounts as a worker sees them. An older view never replaces a newer one: debits are counted up for life."""
+        """Save accounts as a worker sees them. An older view never replaces a newer one: views are ordered by
+        the last entry of the ledger when they were taken. The debits of an account do not order them, because a root counts
+        those of its children under their names."""
         ordered = sorted(snapshots, key=lambda snapshot: snapshot.account)  # one order of locks: no deadlock
         with self._write(durable=False) as transaction:
             for snapshot in ordered:
                 transaction.run(
-                    "INSERT INTO control_snapshots (account, root, debits, body) VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (account) DO UPDATE SET root = excluded.root, debits = excluded.debits, "
-                    "body = excluded.body WHERE excluded.debits >= control_snapshots.debits",
-                    snapshot.account, snapshot.root, snapshot.debits, encode(snapshot),
+                    "INSERT INTO control_snapshots (account, root, entry, body) VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (account) DO UPDATE SET root = excluded.root, entry = excluded.entry, "
+                    "body = excluded.body WHERE excluded.entry >= control_snapshots.entry",
+                    snapshot.account, snapshot.root, snapshot.entry, encode(snapshot),
                 )  # fmt: skip
 
     def find_snapshot(self, account: str) -> Snapshot | None:

@@ -28,7 +28,7 @@ from discreet.serve.web.api_common import (
     make_page,
     refuse_unknown,
 )
-from discreet.serve.web.bodies import AskBody, QuoteBody, read_wait
+from discreet.serve.web.bodies import HEAD, AskBody, QuoteBody, read_head, read_wait
 from discreet.serve.web.problems import make_problem, respond
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
@@ -85,15 +85,16 @@ def add_service(router: APIRouter, web: Web) -> None:
         return json(request.app.openapi())
 
 
-def describe_table(web: Web, entry: TableEntry, grant: Grant | None) -> dict[str, Any]:
-    """Return what is declared about a table. No salt is in it: the control database has none."""
+def describe_table(web: Web, caller: Caller, entry: TableEntry, grant: Grant | None) -> dict[str, Any]:
+    """Return what is declared about a table, and the account that the caller asks from: the token's own, if it has one. No
+    salt is in it: the control database has none."""
     table = web.quoter.read_table(entry)
     return {
         "name": entry.name,
         "title": entry.title,
         "description": entry.description,
         "population": entry.population,
-        "table": {"policy": entry.policy, "public": []},
+        "table": {"policy": entry.policy, "public": list(entry.public)},
         "policy_hash": entry.policy_hash,
         "policy_version": entry.policy_version,
         "neighbours": entry.neighbours,
@@ -119,7 +120,7 @@ def describe_table(web: Web, entry: TableEntry, grant: Grant | None) -> dict[str
         "notes": list(entry.notes),
         "invented": entry.invented,
         "is_open": entry.is_open,
-        "account": None if grant is None else grant.account,
+        "account": None if grant is None else web.choose_account(caller, entry, grant),
         "paused": None if grant is None else grant.paused,
     }
 
@@ -130,12 +131,12 @@ def add_tables(router: APIRouter, web: Web, find_caller: Any) -> None:
     @router.get("/tables", responses=describe_json(PAGE), summary="The tables that you may ask of")
     def list_tables(caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.READ)
-        return json({"items": [describe_table(web, *each) for each in web.list_tables(caller)], "cursor": None})
+        return json({"items": [describe_table(web, caller, *each) for each in web.list_tables(caller)], "cursor": None})
 
     @router.get("/tables/{table}", responses=describe_json(), summary="What is declared about a table")
     def show_table(table: Name, request: Request, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.READ)
-        return json(describe_table(web, *web.find_table(caller, table)))
+        return json(describe_table(web, caller, *web.find_table(caller, table)))
 
     @router.get("/accounts", responses=describe_json(PAGE), summary="Your accounts, with their parents")
     def list_accounts(caller: Annotated[Caller, Depends(find_caller)]) -> Response:
@@ -148,11 +149,11 @@ def add_tables(router: APIRouter, web: Web, find_caller: Any) -> None:
         return json(web.describe_account(caller, account))
 
 
-def show_result(web: Web, ask: Ask) -> Response:
+def show_result(web: Web, ask: Ask, known: tuple[int, str] | None = None) -> Response:
     """Return where an ask is: 200 with its answer, 202 while it is on its way, or the problem that ended it."""
     location = f"{BASE}/asks/{ask.id}"
     if ask.state is AskState.ANSWERED:
-        return json(web.show_answer(ask), headers={"Location": location})
+        return json(web.show_answer(ask, known), headers={"Location": location})
     if ask.problem is not None:
         return respond({**ask.problem, "ask": ask.id}, {"Location": location})
     if ask.state.is_final:
@@ -177,12 +178,13 @@ def add_asks(router: APIRouter, web: Web, find_caller: Any) -> None:
         caller: Annotated[Caller, Depends(find_caller)],
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=150)] = None,
         prefer: Annotated[str | None, Header(max_length=200)] = None,
+        ledger_head: Annotated[str | None, Header(pattern=HEAD)] = None,
     ) -> Response:
         taken = await run_in_threadpool(web.ask, caller, body.to_question(), idempotency_key)
         seconds = read_wait(prefer)
         if seconds is not None and not taken.state.is_final:
             taken = await web.wait(taken, seconds)
-        return await run_in_threadpool(show_result, web, taken)
+        return await run_in_threadpool(show_result, web, taken, read_head(ledger_head))
 
     @router.get("/asks", responses=describe_json(PAGE), summary="Your asks, newest first")
     def list_asks(

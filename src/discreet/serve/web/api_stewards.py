@@ -23,6 +23,8 @@ from discreet.serve.web.bodies import (
     PolicyBody,
     PublicationBody,
     PublicBody,
+    ReleaseBody,
+    RulesBody,
     TokenBody,
     VerifyBody,
 )
@@ -158,6 +160,14 @@ def add_requests(router: APIRouter, web: Web, find_caller: Any) -> None:
         caller.require(Scope.ASK)
         return json(show(stewardship.reply(caller, ask, body.comment)))
 
+    @router.get("/tables/{table}/rules", responses=describe_json(), summary="What may be asked without approval")
+    def show_rules(table: Name, caller: Known) -> Response:
+        return json(to_plain(stewardship.find_rules(caller, table)))
+
+    @router.put("/tables/{table}/rules", responses=describe_json(), summary="Set what may be asked without approval")
+    def change_rules(table: Name, body: RulesBody, caller: Known) -> Response:
+        return json(to_plain(stewardship.change_rules(caller, table, body.to_rules())))
+
     @router.get("/tables/{table}/proposals", responses=describe_json(PAGE), summary="Proposed policies of a table")
     def list_proposals(table: Name, caller: Known) -> Response:
         caller.require(Scope.STEWARD)
@@ -245,6 +255,16 @@ def add_records(router: APIRouter, web: Web, find_caller: Any) -> None:
             body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
             return Response(body, 200, {} if following is None else {"X-Cursor": following}, "application/x-ndjson")
         return make_page([to_plain(line) for line in lines], following, request)
+
+    @router.post(
+        "/asks/{ask}/release",
+        status_code=202,
+        responses=describe_json({"type": "object"}, 202),
+        summary="Release an answer: a worker mirrors it into the released tables",
+    )
+    def release_answer(ask: Id, body: ReleaseBody, caller: Known) -> Response:
+        job = stewardship.release_answer(caller, ask, body.title)
+        return json(show_job(job), 202, {"Location": f"/api/v1/jobs/{job.id}"})
 
     @router.get("/ledger/head", responses=describe_json(), summary="The last head of the ledger that was shown")
     def show_head(caller: Known) -> Response:

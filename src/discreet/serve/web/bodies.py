@@ -4,18 +4,22 @@ Numbers are read as they are written: 0.1 is one tenth, and "1/3" is exact.
 """
 
 import re
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from discreet._numbers import parse_rational
+from discreet.errors import BadParameter
 from discreet.query.parser import MAX_CHARACTERS
-from discreet.serve.control.model import Role, Scope
+from discreet.serve.control.model import Role, Rules, Scope
 from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
 
 NUMBER = r"^[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?$"
-ERROR = r"^\s*±?\s*[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?\s*%?\s*$"
+ERROR = r"^\s*±?\s*[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?\s*%?\s*$"
+HEAD = r"^[0-9]{1,18}:[0-9a-f]{64}$"
+MAX_TEMPLATES = 100
 
 
 def _to_text(value: Any) -> Any:
@@ -143,11 +147,56 @@ class PolicyBody(Body):
     policy: Annotated[str, Field(min_length=1, max_length=200_000)]
 
 
+class RulesBody(Body):
+    """What may be asked of a table without approval. A limit that is left out or null sets none."""
+
+    epsilon_per_ask: NumberText | None = None
+    epsilon_per_day: NumberText | None = None
+    declared_keys_only: bool = False
+    templates: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]], Field(max_length=MAX_TEMPLATES)
+    ] = []
+    fresh: bool = False
+
+    def to_rules(self) -> Rules:
+        """Return the rules."""
+        limits = {
+            name: None if text is None else str(_read_limit(text, name))
+            for name, text in (("epsilon_per_ask", self.epsilon_per_ask), ("epsilon_per_day", self.epsilon_per_day))
+        }
+        return Rules(**limits, declared_keys_only=self.declared_keys_only, templates=tuple(self.templates), fresh=self.fresh)
+
+
+def _read_limit(text: str, name: str) -> Fraction:
+    exact = parse_rational(text, name)
+    if exact < 0:
+        raise BadParameter(name, text, "a limit is not negative", "give 0, and every query needs approval")
+    return exact
+
+
+class ReleaseBody(Body):
+    """An answer that is released for tools that read released tables. `title` names its table."""
+
+    title: Annotated[str, Field(max_length=200)] = ""
+
+
 class VerifyBody(Body):
     """A certificate, and the public key of who should have signed it, if it is known."""
 
     certificate: dict[str, Any]
     public_key: Annotated[str, Field(max_length=200)] | None = None
+
+
+def read_head(text: str | None) -> tuple[int, str] | None:
+    """Return the number and the hash of `Ledger-Head: 12:ab…`, the head of the ledger that a client has seen.
+
+    >>> read_head("12:" + "ab" * 32)[0], read_head(None)
+    (12, None)
+    """
+    if text is None:
+        return None
+    number, _, hash = text.partition(":")
+    return int(number), hash
 
 
 def read_wait(prefer: str | None) -> float | None:

@@ -6,6 +6,7 @@ is that of the web process alone: requests that wait for a worker are left out o
 addresses hold ids and one-time secrets, and no traceback, because messages quote what was sent.
 """
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,10 +21,29 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 WAITING_ROUTES = frozenset({"/api/v1/asks", "/api/v1/asks/{ask}/events", "/api/v1/asks/{ask}/certificate"})
 """Routes that wait for workers: their duration says when an answer was ready."""
 
+
+class PlainFormatter(logging.Formatter):
+    """Writes the kind of an exception, and neither its message nor a traceback: both quote what was sent or read."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - as `logging` calls it
+        """Return the kind of an exception."""
+        return f"({ei[0].__name__})" if ei and ei[0] is not None else ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line. What another handler wrote of the exception is left out."""
+        record.exc_text = None
+        return super().format(record)
+
+
 LOG_CONFIG: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "plain": {
+            "()": "discreet.serve.web.metrics.PlainFormatter",
+            "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "stream": "ext://sys.stderr"}},
     "loggers": {
         "discreet.serve": {"handlers": ["stderr"], "level": "INFO", "propagate": False},

@@ -6,6 +6,7 @@ the log gets the kind of the exception without its message, which may quote a qu
 
 import logging
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -77,8 +78,15 @@ def respond(problem: Mapping[str, Any], headers: Mapping[str, str] | None = None
     if status == 401:
         sent.setdefault("WWW-Authenticate", 'Bearer realm="discreet"')
     if status in (429, 503):
-        sent.setdefault("Retry-After", "1")
+        sent.setdefault("Retry-After", str(_read_pause(problem)))
     return Response(msgspec.json.encode(problem), status, sent, PROBLEM)
+
+
+def _read_pause(problem: Mapping[str, Any]) -> int:
+    """Return the whole seconds after which a refused request may be sent again; 1 unless the problem says more."""
+    fields = problem.get("fields")
+    seconds = fields.get("retry_after") if isinstance(fields, Mapping) else None
+    return max(1, ceil(seconds)) if isinstance(seconds, int | float) else 1
 
 
 def to_response(error: Exception) -> Response:

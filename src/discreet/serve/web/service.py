@@ -41,7 +41,7 @@ from discreet.serve.control.model import (
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import Priced, Quoter, Target
 from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, decide
-from discreet.serve.schedule import JumpFreeClock, choose_class
+from discreet.serve.schedule import MARGIN, JumpFreeClock, choose_class, makes_moment, measure_backlog
 from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.metrics import Metrics
@@ -51,6 +51,9 @@ from discreet.serve.web.settings import WebSettings
 from discreet.serve.web.signing_in import Caller, SigningIn, render_plain
 
 NO_RULES = Rules(fresh=True)
+DEFAULT_SLOTS = 2
+"""What is assumed before a worker has said how many jobs it runs at once."""
+RESTART_SECONDS = 5.0
 MAX_KEY = 150
 """The longest idempotency key: with the person's id it is an id of the ledger, which has at most 200 characters."""
 
@@ -124,10 +127,12 @@ class Web:
     def list_tables(self, caller: Caller) -> list[tuple[TableEntry, Grant | None]]:
         """Return the tables that the caller may see."""
         grants = {each.table: each for each in self.control.list_grants(person=caller.person.id)}
+        rations = {} if caller.token is None else caller.token.accounts
         return [
             (entry, grants.get(entry.name))
             for entry in self.control.list_tables()
             if (entry.name in grants or caller.is_steward) and caller.may_use(entry.name) and _may_see(caller, entry)
+            if not rations or entry.population in rations
         ]
 
     def find_lineage(self, account: str) -> list[Snapshot]:
@@ -283,11 +288,33 @@ class Web:
             quoted.priced.check_budget()
         if quoted.approval is not None:
             return self._add_for_approval(ask, question, quoted.approval)
-        limit, per_day = self.settings.max_waiting, quoted.entry.rules.epsilon_per_day
+        if quoted.recorded is None:
+            self._check_queue(ask)
+        limit = self.settings.max_waiting
+        per_day = None if quoted.recorded is not None else quoted.entry.rules.epsilon_per_day  # what is recorded is free
         try:
             return self.control.add_ask(ask, waiting_limit=limit, epsilon_per_day=per_day, by=person)
         except DayLimitReached as reached:
             return self._add_for_approval(ask, question, str(reached))
+
+    def _check_queue(self, ask: Ask) -> None:
+        """Refuse an ask that the workers would not answer at its moment; nothing was charged, and nothing is queued.
+
+        Raises:
+            ServiceUnavailable: with the seconds after which the queue is short enough.
+        """
+        if ask.class_seconds is None:
+            return
+        slots = self.control.count_slots()
+        if slots == 0:
+            reason = "No worker of the service is running; nothing was charged"
+            raise ServiceUnavailable(reason, "try again in a minute, or tell its steward", retry_after=RESTART_SECONDS)
+        slots = DEFAULT_SLOTS if slots is None else slots
+        ahead = measure_backlog(self.control.list_unfinished(), slots, ask.accepted_at)
+        if not makes_moment(ask.class_seconds, [ahead], slots):
+            over = ahead / (MARGIN * slots) + ask.class_seconds / MARGIN - ask.class_seconds
+            reason = "The service has too much to do to answer in time; nothing was charged"
+            raise ServiceUnavailable(reason, "try again in a moment", retry_after=round(over + 0.05, 2))
 
     def _add_for_approval(self, ask: Ask, question: Question, reason: str) -> Ask:
         request = ApprovalRequest(
@@ -295,7 +322,11 @@ class Web:
             measurement=ask.measurement, state=RequestState.OPEN, created=ask.accepted_at,
         )  # fmt: skip
         waiting = msgspec.structs.replace(ask, state=AskState.APPROVAL, reason=reason, release_at=None)
-        return self.control.add_ask(waiting, request, waiting_limit=self.settings.max_waiting, by=ask.person)
+        with self.control.transaction():
+            added = self.control.add_ask(waiting, request, waiting_limit=self.settings.max_waiting, by=ask.person)
+            if added.id == ask.id:
+                self.control.enqueue("alert", ask.table, {"kind": "request"})
+        return added
 
     def _make_ask(self, caller: Caller, question: Question, quoted: Quoted, key: str) -> Ask:
         now, priced = self.clock.now(), quoted.priced
@@ -355,9 +386,11 @@ class Web:
             "problem": ask.problem,
         }
 
-    def show_answer(self, ask: Ask) -> dict[str, Any]:
-        """Return an ask that was answered, with its answer and the head of the ledger."""
-        return self.show_ask(ask) | {"answer": ask.answer, "head": self.show_head()}
+    def show_answer(self, ask: Ask, known: tuple[int, str] | None = None) -> dict[str, Any]:
+        """Return an ask that was answered, with its answer and the head of the ledger; and whether the ledger continues
+        `known`, the head that the client has seen."""
+        shown = self.show_ask(ask) | {"answer": ask.answer, "head": self.show_head()}
+        return shown if known is None else shown | {"continues": self.control.has_head(*known)}
 
     def show_head(self) -> dict[str, Any] | None:
         """Return the last head that a worker saw; clients remember it and notice a ledger that was set back."""
@@ -409,7 +442,7 @@ def _repeat(ask: Ask, quoted: Quoted, now: float) -> Ask:
     assert recorded.answer is not None
     answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(quoted.priced.quote.cost, quoted.priced.quote.event)}
     return msgspec.structs.replace(
-        ask, state=AskState.ANSWERED, answer=answer, answered_at=now, release_at=now, class_seconds=None
+        ask, state=AskState.ANSWERED, answer=answer, answered_at=now, release_at=now, class_seconds=None, is_free=True
     )
 
 

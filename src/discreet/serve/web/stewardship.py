@@ -20,6 +20,7 @@ from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import (
+    AskState,
     Grant,
     Job,
     Person,
@@ -29,10 +30,12 @@ from discreet.serve.control.model import (
     Request,
     RequestState,
     Role,
+    Rules,
     Scope,
     Token,
     TrailEntry,
 )
+from discreet.serve.rules import parse_template
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
@@ -268,6 +271,32 @@ class Stewardship:
         found = self.find_publication(caller, id)
         state = PublicationState.PUBLISHED
         return self.web.control.change_publication(found.id, state, state, by=caller.person.id, is_public=is_public)
+
+    def find_rules(self, caller: Caller, table: str) -> Rules:
+        """Return what may be asked of a table without approval."""
+        caller.require(Scope.STEWARD)
+        return self.web.find_table(caller, table)[0].rules
+
+    def change_rules(self, caller: Caller, table: str, rules: Rules) -> Rules:
+        """Set what may be asked of a table without approval, from the next ask on. Rules that the serve.toml states are set
+        again when a worker starts."""
+        caller.require(Scope.STEWARD)
+        self.web.find_table(caller, table)
+        for template in rules.templates:
+            parse_template(template)
+        changed = self.web.control.change_rules(table, rules, by=caller.person.id)
+        if changed is None:
+            raise not_found()
+        return changed.rules
+
+    def release_answer(self, caller: Caller, ask: str, title: str) -> Job:
+        """Release the answer of an ask: a worker mirrors it into the released tables, which tools read freely. It was paid
+        for, so that costs nothing; that it is shown to more people is a steward's decision, and in the trail."""
+        caller.require(Scope.STEWARD)
+        found = self.web.find_ask(caller, ask)
+        if found.state is not AskState.ANSWERED or found.answer is None:
+            raise Refusal(409, f"The ask is {found.state}: it has no answer.", state=found.state.value)
+        return self.web.control.release_ask(found.id, caller.person.id, title=title)
 
     def propose_policy(self, caller: Caller, table: str, policy: str) -> Proposal:
         """Propose a policy. It comes into force when the owner accepts it where the worker runs."""

@@ -2,8 +2,8 @@
 
 The name of a class comes from the queue, so a web process that was taken over may have written it. It is checked against a
 pattern that is no path and no table of the configuration; the class's rows are made here from its seed, so no name, policy
-or source that comes from the queue is ever opened. The worst that such a process can do here is to make more tables about
-nobody.
+or source that comes from the queue is ever opened. The worst that such a process can do here is to make more
+invented tables.
 """
 
 import csv

@@ -10,7 +10,7 @@ What ends an ask, and when:
 
 - *refused*, at once: for reasons of policy, rules, cost and balance, which no row decides;
 - *failed*, at its moment, with a constant text: the engine failed, or was not ready after the last class. It stays charged.
-  Three failures pause the account;
+  Three failures pause the account. A statement that is not ready after the last class is cancelled, and its slot is free;
 - *answered*, at its moment; at once if the answer was recorded before.
 
 **Slots.** When the next job is claimed shows how long the one before it ran: an analyst who fills the slots and then asks
@@ -20,9 +20,9 @@ whole number of them if it ran longer (`Jobs.occupy`). A publication leaves at t
 A job may run twice, if its worker died: the ledger continues the debit by its id, and opening an account that is open, or
 signing a certificate again, changes nothing.
 
-The other kinds: `open_account`, `certificate`, `publication`, `ledger_check`, and, for the lab, `open_class` and
-`lab_attack`. Quarantines are lifted by the owner on the
-command line (`discreet source lift`), never through the web.
+The other kinds: `open_account`, `certificate`, `publication`, `ledger_check`, `release`, `alert` and, for the lab,
+`open_class` and `lab_attack`. Quarantines are lifted by the owner on the command line (`discreet source lift`), never
+through the web.
 """
 
 import logging
@@ -40,7 +40,7 @@ from typing import Any
 import msgspec
 
 from discreet import __version__
-from discreet.engines.base import owner_log
+from discreet.engines.base import Cancellation, owner_log
 from discreet.errors import (
     BadParameter,
     DiscreetError,
@@ -50,23 +50,24 @@ from discreet.errors import (
     QueryRefused,
     SourceRefused,
 )
+from discreet.ledger.account import AccountState
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit, hash_measurement
 from discreet.query.answer import Answer
 from discreet.query.contribution import BoundedQuery
-from discreet.remote.wire import answer_to_wire, to_problem
+from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
 from discreet.serve.control.model import Ask, AskState, Job, PublicationState
 from discreet.serve.control.store import Control
 from discreet.serve.schedule import (
     MAX_OVERRUNS,
     JumpFreeClock,
+    can_be_made,
     choose_class,
     count_slot_seconds,
     find_next_class,
-    is_too_near,
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
@@ -80,6 +81,8 @@ WORKER = "worker"
 """What the audit trail calls a worker."""
 
 RETRY_SECONDS = 1.0
+CANCEL_SECONDS = 0.2
+"""Between two tries to end a statement."""
 MAX_ATTEMPTS = 20
 """An ask that this many workers took and did not end is one that ends workers; it fails."""
 
@@ -106,6 +109,7 @@ class RunningAsk:
     is_held: bool = False  # whether it waits for its moment
     is_ended: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
+    cancellation: Cancellation = field(default_factory=Cancellation)
 
 
 class Jobs:
@@ -125,6 +129,8 @@ class Jobs:
             "certificate": self.certify,
             "publication": self.publish,
             "ledger_check": self.check_ledger,
+            "release": self.release,
+            "alert": self.send_alert,
             "open_class": self.open_class,
             "lab_attack": lambda job: run_attack(job.payload),
         }
@@ -207,7 +213,7 @@ class Jobs:
         running = self._choose_class(job, ask, self._check_measurement(session, ask))
         self._schedule(running)
         try:
-            with account.hold() as held:
+            with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask)
         except EngineFailed:
             self._ready(running, lambda: self._fail(running))
@@ -275,15 +281,15 @@ class Jobs:
     def _schedule(self, running: RunningAsk) -> None:
         """Wait for the moment of an ask, from before any row is read.
 
-        A moment that has passed before a worker took the ask, or is too near to be made, is replaced by one that is a whole
-        class away: the queue was long, or workers were down. If a worker took it before and died, that may be because of the
-        rows, and counts as an overrun.
+        A moment that has passed before a worker took the ask, or cannot be made, is replaced by one that is a whole class
+        away: the queue was long, workers were down, or the clocks of web and worker differ. If a worker took it before and
+        died, that may be because of the rows, and counts as an overrun.
         """
         if running.class_seconds is None:
             return
         now, moment = self.clock.now(), running.ask.release_at
         is_other = running.ask.class_seconds != running.class_seconds
-        if moment is None or is_other or is_too_near(running.class_seconds, moment - now):
+        if moment is None or is_other or not can_be_made(running.class_seconds, moment - now):
             is_overrun = moment is not None and moment <= now and running.job.attempts > 1
             moment = now + running.class_seconds
             if is_overrun:
@@ -330,19 +336,39 @@ class Jobs:
         self._count_overrun(running)
         if following is None:
             self._deliver(running, lambda: self._fail(running, counts=False))
+            self._cancel(running)
             return
         running.class_seconds = following
         moment = running.accepted_at + following
         self.moments.at(moment, lambda: self._at_moment(running))
         self._store_moment(running, moment, overruns=1)
 
+    def _cancel(self, running: RunningAsk) -> None:
+        """End the statement of an ask that has failed, so that its slot is free. It is tried again until it has ended: a
+        statement that was about to start is not ended by the first try. No answer waits for it."""
+
+        def cancel() -> None:
+            try:
+                while running.cancellation.cancel():
+                    time.sleep(CANCEL_SECONDS)
+            except Exception:
+                owner_log.exception("a statement could not be cancelled")
+
+        threading.Thread(target=cancel, name="discreet-cancel", daemon=True).start()
+
     def _count_overrun(self, running: RunningAsk) -> None:
         try:
-            times = self.control.count_trouble(running.ask.account, "overrun", limit=MAX_OVERRUNS)
+            times = self.control.count_trouble(self._find_paying(running.ask), "overrun", limit=MAX_OVERRUNS)
         except ControlUnavailable:
             return
         log.warning("an answer was not ready at its moment (%d of this account)", times)
         self.alerts.send("overrun", running.ask.table)
+
+    def _find_paying(self, ask: Ask) -> str:
+        """Return the account of the person's grant, which is above the account of a token: another token is no way around
+        a pause."""
+        grant = self.control.find_grant(ask.person, ask.table)
+        return ask.account if grant is None else grant.account
 
     def _deliver(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
         """End an ask; again in a moment if a database cannot be reached. Its lease is renewed meanwhile."""
@@ -363,22 +389,26 @@ class Jobs:
         if recorded is not None and recorded != held.encoded:  # another worker was first: what is recorded is shown
             answer = replace(self._ask(session, running.ask), charged=answer.charged)
             wire = answer_to_wire(answer)
-        lineage = account.state.lineage
-        self.tables.mirror(lineage)
+        self._alert_budget(self.tables.mirror(account)[-1])
         job, moment = running.job, self._moment_of(running)
-        self._end(job, lambda: self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment))
-        root = lineage[-1]
-        for share in (95, 80):
+        is_free = not answer.charged and job.attempts == 1  # an earlier attempt may have been charged
+        self._end(
+            job,
+            lambda: self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free),
+        )
+
+    def _alert_budget(self, root: AccountState) -> None:
+        """Tell the owner how much of a root is spent."""
+        for share in (80, 95):
             if root.budget.spent * 100 >= share * root.budget.limit:
                 self.alerts.send(f"root {share}%", root.name, once=True)
 
     def _fail(self, running: RunningAsk, *, counts: bool = True) -> None:
         """End an ask with the constant text. What was charged stays charged."""
         job, ask = running.job, running.ask
-        with_account = self.tables.ledger.get_account(ask.account)
-        self.tables.mirror(with_account.state.lineage)
+        self._alert_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
         if counts:
-            self.control.count_trouble(ask.account, "failure")
+            self.control.count_trouble(self._find_paying(ask), "failure")
             self.alerts.send("engine failed", ask.table)
         moment = self._moment_of(running)
         self._end(
@@ -441,6 +471,26 @@ class Jobs:
             raise LedgerCorrupted(self.tables.config.name, "the ledger is not valid", "tell the owner")
         return {"holds": True, "entries": report.entries, "hash": report.hash}
 
+    def release(self, job: Job) -> dict[str, Any]:
+        """Mirror the answer of an ask that a steward released into the released tables."""
+        ask = self.control.find_ask(job.subject)
+        if ask is None or ask.released is None or ask.state is not AskState.ANSWERED or ask.answer is None:
+            raise BadParameter("ask", repr(job.subject), "no steward released its answer", "release it first")
+        if self.released is None:
+            raise BadParameter(
+                "released", "missing", "no place for released tables is set", "write [released] in serve.toml"
+            )
+        title = job.payload.get("title")
+        name = self.released.add_ask(ask, answer_from_wire(ask.answer), title if isinstance(title, str) else "")
+        return {"table": name}
+
+    def send_alert(self, job: Job) -> dict[str, Any]:
+        """Tell the owner that a steward is asked for approval of a query of a table. The web process has no way to send
+        anything; it names a table and nothing else."""
+        if job.payload.get("kind") == "request" and self.control.find_table(job.subject) is not None:
+            self.alerts.send("request", job.subject)
+        return {}
+
     def publish(self, job: Job) -> dict[str, Any]:
         """Quote or publish a workload, as the job's `step` says; the state of the publication follows."""
         from discreet.serve.worker.publications import publish_workload, quote_workload
@@ -468,7 +518,9 @@ class Jobs:
             raise
         self._wait_for_class(started, found.table)
         self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
-        self.tables.mirror()
+        for state in self.tables.mirror():
+            if state.parent is None:
+                self._alert_budget(state)
         if self.released is not None:
             self.released.add_publication(found, published.answers, published.cost, published.entry)
         return {"entry": published.entry}

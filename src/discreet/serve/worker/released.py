@@ -12,7 +12,9 @@ formula or as SQL. Keys stay as they are, as in CSV.
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -118,6 +120,24 @@ def open_place(config: ReleasedConfig) -> Place:
     return ParquetPlace(Path(config.location))
 
 
+_WRITING = threading.Lock()
+
+
+@contextmanager
+def _only_writer(path: Path) -> Iterator[None]:
+    """Wait for other threads and processes that write the same place: each copies what is there and adds a table."""
+    with _WRITING:
+        lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if os.name == "posix":
+                import fcntl
+
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
 class DuckDBPlace:
     """A DuckDB file. Each change makes a new file in its place, so that readers never block it, nor see half a table."""
 
@@ -126,6 +146,10 @@ class DuckDBPlace:
 
     def write(self, name: str, table: Any, entry: Mapping[str, Any]) -> None:
         """As in `Place`."""
+        with _only_writer(self.path):
+            self._write(name, table, entry)
+
+    def _write(self, name: str, table: Any, entry: Mapping[str, Any]) -> None:
         import duckdb
 
         draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
@@ -154,9 +178,13 @@ class ParquetPlace:
 
     def write(self, name: str, table: Any, entry: Mapping[str, Any]) -> None:
         """As in `Place`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _only_writer(self.folder / CATALOGUE):
+            self._write(name, table, entry)
+
+    def _write(self, name: str, table: Any, entry: Mapping[str, Any]) -> None:
         from pyarrow import Table, concat_tables, parquet
 
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._replace(name, table)
         line, path = Table.from_pylist([dict(entry)]), self.folder / f"{CATALOGUE}.parquet"
         if path.exists():

@@ -17,7 +17,6 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -30,12 +29,13 @@ from discreet.accounting.currencies import parse_currency
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, QueryRefused
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
-from discreet.ledger.chain import Ledger
+from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.keys import SigningKey, load_key
 from discreet.paths import describe_exposure, read_text
 from discreet.query.policy import make_policy_error, read_policy, read_public, write_policy
 from discreet.query.record import policy_hash
 from discreet.query.schema import DEFAULT_SALT, Table
+from discreet.remote.wire import table_to_wire
 from discreet.serve.config import DEFAULT_CLASSES, PopulationConfig, ServiceConfig, TableConfig
 from discreet.serve.control.model import Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
@@ -48,6 +48,7 @@ from discreet.session.source import Source, open_source
 
 log = logging.getLogger("discreet.serve")
 LEAST_SALT_LENGTH = 16
+MAX_PUBLIC_BYTES = 500_000
 SERVING_SECONDS = 30.0
 LEDGER_IDENTITY, PUBLIC_KEY, SERVICE_NAME, SERVING = "ledger_identity", "public_key", "name", "serving"
 """The settings in the control database."""
@@ -109,7 +110,7 @@ class Tables:
         if known is None and identity is not None and not adopt:
             raise LedgerUnavailable(
                 location, "it has entries, and the control database is new: another service may spend its budget too",
-                "restore the control database, or give --adopt if no other service uses this ledger or a copy of it",
+                "restore the control database, or give adopt= if no other service uses this ledger or a copy of it",
             )  # fmt: skip
         if known is not None and identity != known:
             raise LedgerUnavailable(
@@ -175,8 +176,9 @@ class Tables:
         before = self.control.find_table(name)
         policy = self._read_policy(config, before)
         options = SourceOptions(
-            source=config.source, policy=policy, table=config.table, neighbours=config.neighbours, label=config.label
-        )
+            source=config.source, policy=policy, table=config.table, neighbours=config.neighbours, label=config.label,
+            public=list_public(config),
+        )  # fmt: skip
         source = open_source(options).validate()
         if source.table.name != name:
             raise make_policy_error(
@@ -203,10 +205,6 @@ class Tables:
 
     def _read_policy(self, config: TableConfig, before: TableEntry | None) -> Table:
         text = read_policy_file(config)
-        if read_public(text):
-            raise make_policy_error(
-                "public", "public tables are not served yet", "leave them out, or join them into the table"
-            )
         table = read_policy(text)
         if config.least_epsilon is not None:
             table = replace(table, least_epsilon=config.least_epsilon)
@@ -249,7 +247,8 @@ class Tables:
             neighbours=config.neighbours.value, title=config.title or config.name, description=config.description,
             rows_at_most=config.rows_at_most, classes=classes, seconds_per_pass=seconds_per_pass, label=config.label,
             rules=config.rules if before is None or config.rules != type(config.rules)() else before.rules,
-            notes=source.notes, invented=config.invented, is_open=True if before is None else before.is_open,
+            notes=source.notes, public=describe_public(table), invented=config.invented,
+            is_open=True if before is None else before.is_open,
         )  # fmt: skip
 
     def get(self, name: str, policy_hash: str) -> OpenTable:
@@ -310,12 +309,24 @@ class Tables:
             )
         self.mirror()
 
-    def mirror(self, accounts: Iterable[AccountState] | None = None) -> None:
-        """Copy these accounts, or all, and the head of the ledger into the control database."""
-        head = self.ledger.head
+    def mirror(self, account: LedgerAccount | None = None) -> tuple[AccountState, ...]:
+        """Copy an account with its parents, or all accounts, and the head of the ledger into the control database.
+
+        Accounts and head are read in one transaction of the ledger, so the number of the head says how new the accounts are.
+
+        Returns:
+            The accounts: the given one first, the root last.
+        """
+        with self.ledger.store.read_transaction() as transaction:
+            head = transaction.read_head()
+            if account is None:
+                states = transaction.read_accounts()
+            else:
+                states = tuple(transaction.read_totals(account.initial_state).lineage)
         with self.control.transaction(durable=False):
-            self.control.save_snapshots(map(Snapshot.of, self.ledger.list_accounts() if accounts is None else accounts))
+            self.control.save_snapshots(Snapshot.of(state, head.number) for state in states)
             self.control.save_head(head.number, head.hash.hex())
+        return states
 
 
 # -- files ----------------------------------------------------------------------------------------------------------------
@@ -324,6 +335,25 @@ class Tables:
 def read_policy_file(config: TableConfig) -> str:
     """Read the text of a table's policy."""
     return read_text(config.policy, lambda reason: make_policy_error(str(config.policy), reason, "check the path"))
+
+
+def list_public(config: TableConfig) -> dict[str, str]:
+    """Return the paths of the public tables that a policy names, which are relative to it."""
+    return {name: str(config.policy.parent / path) for name, path in read_public(read_policy_file(config)).items()}
+
+
+def describe_public(table: Table) -> tuple[dict[str, Any], ...]:
+    """Return what quotes need of the public tables: their columns with keys and bounds, and a digest of their rows.
+
+    Raises:
+        BadParameter: if that is too much to be part of each entry, because columns have very many keys.
+    """
+    described = tuple(table_to_wire(table)["public"])
+    size = len(msgspec.json.encode(described))
+    if size > MAX_PUBLIC_BYTES:
+        reason = f"the keys of the public tables take {size:,} bytes, and a service shows at most {MAX_PUBLIC_BYTES:,}"
+        raise make_policy_error("public", reason, "leave out columns with many values, or join them into the table")
+    return described
 
 
 def write_public_policy(table: Table) -> str:

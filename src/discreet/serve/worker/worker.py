@@ -66,6 +66,7 @@ class Worker:
             DiscreetError: if the ledger or a table cannot be served; nothing was started.
         """
         self.tables.open(adopt=adopt)
+        self._say_slots()
         self.moments.start()
         self._renewer.start()
         for slot in self._slots:
@@ -84,8 +85,16 @@ class Worker:
         for job in self.jobs.leased:
             self.jobs.put_back(job)
         self._renewer.join(1.0)
+        try:
+            self.control.save_slots(self.name, 0, 0.0)
+        except ControlUnavailable:
+            log.warning("the slots of this worker are forgotten in a while")
         self.alerts.stop()
         self.tables.close()
+
+    def _say_slots(self) -> None:
+        """Say how many jobs run here at once: the web takes no more asks than workers answer in time."""
+        self.control.save_slots(self.name, self.settings.slots, self.clock.now() + self.settings.lease_seconds)
 
     def _work(self) -> None:
         while not self._stopped.is_set():
@@ -116,5 +125,6 @@ class Worker:
                 for job in self.jobs.leased:
                     self.control.renew(job, self.clock.now(), self.settings.lease_seconds)
                 self.tables.renew_serving()
+                self._say_slots()
             except DiscreetError as error:
                 log.warning("leases could not be renewed: %s", error)

@@ -1,7 +1,7 @@
 """A query tried on invented rows, with the error bars that its answer would have: what an analyst sees before paying.
 
 The rows come from the policy and a seed (`remote.invented`), the half-widths from the quote: both are public, so the preview
-is free and reads no row of any table. Values are exact over the invented rows, because they are about nobody; each has the
+is free and reads no row of any table. Values are exact over the invented rows, which hold no person; each has the
 interval that the paid noise would give it.
 
 The web process has no engine, so this module computes counts, sums and averages itself, over declared keys. A query with

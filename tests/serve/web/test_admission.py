@@ -1,0 +1,86 @@
+"""Admission: an ask whose moment the queue cannot make is refused before anything is charged or queued."""
+
+import msgspec
+import pytest
+
+from discreet.serve.control.model import AskState
+from discreet.serve.schedule import measure_backlog
+from tests.support.web_service import QUERY, Service
+
+ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
+
+
+def fill(service: Service, count: int) -> list[int]:
+    """Ask different things; return the statuses."""
+    client = service.client("ada")
+    return [client.post("/api/v1/asks", json=ASK | {"epsilon": f"0.1{i:02}"}).status_code for i in range(count)]
+
+
+def test_an_ask_that_cannot_be_answered_in_time_is_refused_with_a_pause(service: Service) -> None:
+    """The mutant without the check queues all of them, and the last ones miss their moments."""
+    service.register(classes=(60.0,))
+    service.control.save_slots("w", 1, 1e12)
+    statuses = fill(service, 8)
+    assert statuses[0] == 202
+    assert 503 in statuses
+    taken = statuses.count(202)
+    assert statuses == [202] * taken + [503] * (8 - taken)
+    refused = service.client("ada").post("/api/v1/asks", json=ASK | {"epsilon": 0.2})
+    assert refused.status_code == 503
+    problem = refused.json()
+    assert (problem["error"], problem["status"]) == ("ServiceUnavailable", 503)
+    assert "nothing was charged" in problem["detail"]
+    pause = int(refused.headers["retry-after"])
+    assert pause >= 1
+    assert pause >= msgspec.convert(problem["fields"]["retry_after"], float, strict=False)
+    assert service.control.count_states() == {AskState.WAITING: taken}
+
+
+def test_more_slots_take_more_asks(service: Service) -> None:
+    service.register(classes=(60.0,))
+    service.control.save_slots("w", 1, 1e12)
+    assert fill(service, 5).count(503) == 1
+    service.control.save_slots("w", 4, 1e12)
+    assert fill(service, 5) == [202] * 5
+
+
+def test_recorded_answers_and_asks_without_a_class_are_always_taken(service: Service) -> None:
+    service.ask()
+    service.register(classes=(60.0,))
+    service.control.save_slots("w", 1, 1e12)
+    assert 503 in fill(service, 8)
+    assert service.client("ada").post("/api/v1/asks", json=ASK).status_code == 200
+    service.register(classes=())
+    assert service.client("ada").post("/api/v1/asks", json=ASK | {"epsilon": 0.3}).status_code == 202
+
+
+def test_without_a_worker_nothing_is_taken(service: Service) -> None:
+    service.register(classes=(1.0,))
+    service.control.save_slots("w", 2, 1.0)  # it said so long ago
+    refused = service.client("ada").post("/api/v1/asks", json=ASK)
+    assert refused.status_code == 503
+    assert int(refused.headers["retry-after"]) > 1
+    assert service.control.count_states() == {}
+
+
+def test_workers_are_counted_together_until_they_are_silent(service: Service) -> None:
+    control = service.control
+    assert control.count_slots() is None
+    control.save_slots("a", 2, 1e12)
+    control.save_slots("b", 3, 1e12)
+    assert control.count_slots() == 5
+    control.save_slots("b", 0, 0.0)
+    assert control.count_slots() == 2
+    assert "slots" not in service.client().get("/api/v1").text
+
+
+@pytest.mark.parametrize("state", [AskState.WAITING, AskState.RUNNING])
+def test_what_is_ahead_does_not_depend_on_how_long_a_statement_runs(service: Service, state: AskState) -> None:
+    """The mutant that counts waiting asks alone tells when a statement of another analyst ended."""
+    service.register(classes=(60.0,))
+    service.client("ada").post("/api/v1/asks", json=ASK)
+    if state is AskState.RUNNING:
+        assert service.control.claim("test", kinds=["ask"]) is not None
+    [(accepted, seconds)] = service.control.list_unfinished()
+    assert seconds == 60.0
+    assert measure_backlog([(accepted, seconds)], 1, accepted) == 60.0

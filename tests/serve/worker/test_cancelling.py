@@ -1,0 +1,109 @@
+"""A statement that is late beyond its last class is ended, and its slot is free."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.engines.base import Cancellation, NotStarted, OutOfResources, watch_cancellation
+from discreet.errors import EngineFailed
+from discreet.serve.control.model import AskState
+from discreet.serve.worker.worker import WorkerSettings
+from tests.support.served_tables import configure, start_service, write_table
+
+ENDLESS = "SELECT SUM(hash(a.range + b.range)) FROM range(10000000) a, range(10000000) b"
+ONE_SLOT = WorkerSettings(slots=1, lease_seconds=3.0, idle_seconds=0.2, drain_seconds=2.0)
+
+
+def run_for_ever(engine: Any) -> Any:
+    """Return a run that reads on and on."""
+
+    def run(original: Any, bounded: Any) -> Any:
+        for _ in engine._execute(ENDLESS):
+            pass
+        return original(bounded)
+
+    return run
+
+
+def test_a_late_statement_is_cancelled_and_its_slot_is_free(tmp_path: Path) -> None:
+    """The mutant without `cancel` runs on: the second ask, on the same slot, never ends."""
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data"), "ada", "bob", settings=ONE_SLOT) as service:
+        engine: Any = service.worker.tables._tables["people"].source.engine
+        original = engine.run
+        service.change_engine(run_for_ever(engine))
+        ask = service.ask("ada")
+        failed = service.wait(ask)
+        assert failed.state is AskState.FAILED
+        assert failed.answered_at == pytest.approx(ask.accepted_at + 0.8, abs=1e-3)
+        assert failed.problem is not None
+        assert failed.problem["detail"] == str(EngineFailed())
+        engine.run = original
+        second = service.wait(service.ask("bob", epsilon="0.02"), 5.0)
+        assert second.state is AskState.ANSWERED
+        assert second.overruns == 0
+
+
+def test_what_waits_for_the_connection_is_not_started_and_ends_no_other() -> None:
+    """Two threads and one connection: cancelling the one that waits leaves the one that runs alone."""
+
+    class Engine:
+        cancelled = 0
+
+        def cancel(self) -> None:
+            self.cancelled += 1
+
+    engine: Any = Engine()
+    runs, waits = Cancellation(), Cancellation()
+    entered, leave = threading.Event(), threading.Event()
+
+    def run() -> None:
+        with runs.allow(), watch_cancellation(engine):
+            entered.set()
+            leave.wait(5)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert entered.wait(5)
+    assert not waits.cancel()
+    assert engine.cancelled == 0
+    with waits.allow(), pytest.raises(NotStarted), watch_cancellation(engine):
+        raise AssertionError("it was cancelled before")
+    assert runs.cancel()
+    assert engine.cancelled == 1
+    leave.set()
+    thread.join(5)
+    assert not runs.cancel()
+    assert engine.cancelled == 1
+    with watch_cancellation(engine):  # nobody allowed it
+        pass
+
+
+def test_duckdb_ends_a_statement() -> None:
+    import pyarrow as pa
+
+    from discreet.engines.duckdb.engine import DuckDB
+
+    engine = DuckDB.open(pa.table({"id": [1]}), "people")
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            for _ in engine._execute(ENDLESS):
+                pass
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while thread.is_alive():
+        assert time.monotonic() < deadline
+        engine.cancel()
+        thread.join(0.1)
+    assert [type(each) for each in failures] == [OutOfResources]
+    engine.cancel()  # nothing runs
+    assert list(engine._execute("SELECT 1")) == [(1,)]
