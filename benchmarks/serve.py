@@ -255,7 +255,7 @@ def throughput() -> Section:
 
 def count_per_second(service: Running, run: Callable[[Client, int], None]) -> float:
     """Return how often all clients together do something in a second."""
-    numbers, lock, done = iter(range(1 << 30)), threading.Lock(), [0] * CLIENTS
+    numbers, lock, done, problems = iter(range(1 << 30)), threading.Lock(), [0] * CLIENTS, list[Exception]()
     start = time.perf_counter()
 
     def work(which: int) -> None:
@@ -263,7 +263,11 @@ def count_per_second(service: Running, run: Callable[[Client, int], None]) -> fl
         while time.perf_counter() - start < SECONDS:
             with lock:
                 number = next(numbers)
-            run(client, number)
+            try:
+                run(client, number)
+            except Exception as problem:
+                problems.append(problem)
+                return
             done[which] += 1
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(CLIENTS)]
@@ -271,6 +275,8 @@ def count_per_second(service: Running, run: Callable[[Client, int], None]) -> fl
         thread.start()
     for thread in threads:
         thread.join()
+    if problems:
+        raise problems[0]
     return sum(done) / (time.perf_counter() - start)
 
 
