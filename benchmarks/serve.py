@@ -61,7 +61,7 @@ class Running:
 def start_service(folder: Path) -> Iterator[Running]:
     """Serve a copy of the example with the schedule and the limits off."""
     copy_example(folder)
-    environment = os.environ | {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {"DISCREET_STATE": str(folder / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(HERE / "serve.py"), "--service", str(folder / "data")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
@@ -192,7 +192,7 @@ def open_both(folder: Path, service: Running) -> tuple[Any, Any]:
     from discreet import connect
     from discreet.ledger import open_ledger
 
-    os.environ["DISCREET_CONFIG"], os.environ["DISCREET_STATE"] = str(folder / "client"), str(folder / "owner")
+    os.environ["DISCREET_CONFIG"] = str(folder / "client")  # what the client remembers
     copy_example(folder / "local")
     data, place = folder / "local" / "data", folder / "local.ledger"
     with open_ledger(place, create=True) as ledger:
