@@ -156,7 +156,8 @@ def overhead() -> Section:
     """What HTTP, the queue and the control database add to an ask."""
     section = Section(
         "Serving: one ask, over HTTP and in process",
-        f"Milliseconds; {TURNS} new answers each, in turns, one client; release schedule off. Added: at the same quantile.",
+        f"Milliseconds; {TURNS} new answers each, in turns, one client; release schedule off. Added: at the same quantile. "
+        + describe_load(),
         ["what", "median", "p99", "goal"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
@@ -232,7 +233,7 @@ def throughput() -> Section:
     section = Section(
         "Serving: one process under load",
         f"{CLIENTS} clients for {SECONDS:g} s each on the machine of the service; release schedule off. Pages: one client, "
-        "milliseconds, median and p99 of 60 loads each, the slowest page.",
+        "milliseconds, median and p99 of 60 loads each, the slowest page. " + describe_load(),
         ["what", "figure", "goal"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
@@ -306,6 +307,11 @@ def resident_megabytes(process: int) -> float:
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text(encoding="ascii"))
     assert found is not None
     return int(found[1]) / 1024
+
+
+def describe_load() -> str:
+    """Say how busy the machine is with other things: goals are those of a quiet one."""
+    return f"Load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
 
 
 def timed(run: Callable[[], object]) -> float:

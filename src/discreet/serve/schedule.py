@@ -44,7 +44,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 class JumpFreeClock:
     """Seconds since 1970 that never jump: the wall clock when the process started, and a monotonic clock since.
 
-    Somebody who sets the clock of the machine back or forward moves no moment of an answer.
+    A person who sets the clock of the machine back or forward moves no moment of an answer.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:

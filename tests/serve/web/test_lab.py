@@ -138,6 +138,17 @@ def test_a_class_empties_one_root(lab: LabService) -> None:
     assert "Find the person" in own
 
 
+def test_the_bound_on_guesses_is_that_of_replaced_values(lab: LabService) -> None:
+    """Students know who is in the table. Under add/remove, another value of one person would cost up to 2ε, and the page
+    would state half of it."""
+    name, _ = lab.open_class()
+    entry = lab.control.find_table(name)
+    assert entry is not None
+    assert entry.neighbours == "replace"
+    quoted = lab.app.state.web.quoter.read_table(entry)
+    assert quoted.unique
+
+
 def test_students_see_their_class_and_no_real_table(lab: LabService) -> None:
     name, code = lab.open_class()
     visitor, person = lab.join(code)
