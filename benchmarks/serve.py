@@ -61,7 +61,7 @@ class Running:
 def start_service(folder: Path) -> Iterator[Running]:
     """Serve a copy of the example with the schedule and the limits off."""
     copy_example(folder)
-    environment = os.environ | {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {"DISCREET_STATE": str(folder / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(HERE / "serve.py"), "--service", str(folder / "data")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
@@ -164,7 +164,7 @@ def overhead() -> Section:
         remote, local = open_both(Path(name), service)
         times: dict[str, list[float]] = {"local": [], "remote": [], "quote": [], "local quote": []}
         for turn in range(-20, TURNS):
-            query = QUERY.format(50 + (turn + 20) / 1000)
+            query = QUERY.format(f"{50 + (turn + 20) / 1000:.3f}")
             taken = {
                 "local": timed(lambda query=query: local.ask(query, epsilon=float(EPSILON))),
                 "remote": timed(lambda query=query: remote.ask(query, epsilon=float(EPSILON))),
@@ -192,7 +192,7 @@ def open_both(folder: Path, service: Running) -> tuple[Any, Any]:
     from discreet import connect
     from discreet.ledger import open_ledger
 
-    os.environ["DISCREET_CONFIG"], os.environ["DISCREET_STATE"] = str(folder / "client"), str(folder / "owner")
+    os.environ["DISCREET_CONFIG"] = str(folder / "client")  # what the client remembers
     copy_example(folder / "local")
     data, place = folder / "local" / "data", folder / "local.ledger"
     with open_ledger(place, create=True) as ledger:
@@ -239,11 +239,11 @@ def throughput() -> Section:
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
         first = Client(service)
         first.ask(QUERY.format(1), "warm")
-        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(2 + i / 100_000), f"new-{i}"))
+        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(f"{2 + i / 100_000:.5f}"), f"new-{i}"))
         section.add("new answers per second", f"{rate:.0f}", "≥ 25")
         rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(1), f"again-{i}"))
         section.add("recorded answers per second", f"{rate:.0f}", "≥ 300")
-        rate = count_per_second(service, lambda client, i: client.quote(QUERY.format(3 + i / 100_000)))
+        rate = count_per_second(service, lambda client, i: client.quote(QUERY.format(f"{3 + i / 100_000:.5f}")))
         section.add("quotes per second", f"{rate:.0f}", "")
         first = Client(service)  # the service closes connections that are idle
         pages = {path: [timed(lambda path=path: first.load(path)) for _ in range(60)] for path in PAGES}
@@ -255,7 +255,7 @@ def throughput() -> Section:
 
 def count_per_second(service: Running, run: Callable[[Client, int], None]) -> float:
     """Return how often all clients together do something in a second."""
-    numbers, lock, done = iter(range(1 << 30)), threading.Lock(), [0] * CLIENTS
+    numbers, lock, done, problems = iter(range(1 << 30)), threading.Lock(), [0] * CLIENTS, list[Exception]()
     start = time.perf_counter()
 
     def work(which: int) -> None:
@@ -263,7 +263,11 @@ def count_per_second(service: Running, run: Callable[[Client, int], None]) -> fl
         while time.perf_counter() - start < SECONDS:
             with lock:
                 number = next(numbers)
-            run(client, number)
+            try:
+                run(client, number)
+            except Exception as problem:
+                problems.append(problem)
+                return
             done[which] += 1
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(CLIENTS)]
@@ -271,6 +275,8 @@ def count_per_second(service: Running, run: Callable[[Client, int], None]) -> fl
         thread.start()
     for thread in threads:
         thread.join()
+    if problems:
+        raise problems[0]
     return sum(done) / (time.perf_counter() - start)
 
 
@@ -288,7 +294,7 @@ def memory() -> Section:
         for i in range(REQUESTS):
             match i % 4:
                 case 0:
-                    client.quote(QUERY.format(2 + i / 100_000))
+                    client.quote(QUERY.format(f"{2 + i / 100_000:.5f}"))
                 case 1:
                     client.ask(QUERY.format(1), f"again-{i}")
                 case 2:
