@@ -184,9 +184,9 @@ def load_all() -> None:
     """Import what requests import when they first need it, by running a service for a moment."""
     from tempfile import TemporaryDirectory
 
-    from tests.support.web_service import open_service
+    from tests.support.web_service import OPEN, open_service
 
-    with TemporaryDirectory() as folder, open_service(Path(folder)) as service:
+    with TemporaryDirectory() as folder, open_service(Path(folder), replace(OPEN, pages=True)) as service:
         service.ask()
         for path in ("/api/v1", "/api/v1/tables", "/api/v1/accounts", "/in", "/nothing"):
             service.client("ada").get(path)

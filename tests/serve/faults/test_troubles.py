@@ -12,13 +12,14 @@ from discreet.serve.schedule import JumpFreeClock
 from tests.support.killed_services import Place, run_campaign
 from tests.support.postgres_server import Server, cluster_address, database, postgres
 from tests.support.served_tables import configure, start_service, write_table
-from tests.support.service_troubles import end_connections, fill_disks
+from tests.support.service_troubles import end_connections, fill_disks, watch_log
 
 __all__ = ["cluster_address", "postgres"]
 
 
 def test_a_full_disk_loses_and_gives_nothing(tmp_path: Path) -> None:
     run_campaign(tmp_path, asks=48, every=1000, trouble=fill_disks)
+    assert "the disk" in watch_log(tmp_path), "the disk was never full"
 
 
 def test_databases_that_restart_lose_and_give_nothing(tmp_path: Path, postgres: Server, cluster_address: str) -> None:
