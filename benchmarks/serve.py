@@ -286,8 +286,8 @@ def memory() -> Section:
     """Whether a service that is asked much grows."""
     section = Section(
         "Serving: memory",
-        f"Resident memory of the one process after tenths of {REQUESTS:,} requests, {WARM_REQUESTS:,} others before them: quotes of "
-        "queries that all differ, recorded answers, tables, pages. Goal: flat, at most 5% more in the second half.",
+        f"Resident memory of the one process after tenths of {REQUESTS:,} requests, {WARM_REQUESTS:,} others before them: "
+        "quotes of queries that all differ, recorded answers, tables, pages. Goal: flat, at most 5% more in the second half.",
         ["requests", "megabytes"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
