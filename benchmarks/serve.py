@@ -286,7 +286,7 @@ def memory() -> Section:
     """Whether a service that is asked much grows."""
     section = Section(
         "Serving: memory",
-        f"Resident memory of the one process after tenths of {REQUESTS:,} requests, {WARM_REQUESTS:,} others before them: "
+        f"Resident memory of the process after tenths of {REQUESTS:,} requests, {WARM_REQUESTS:,} others before them: "
         "quotes of queries that all differ, recorded answers, tables, pages. Goal: flat, at most 5% more in the second half.",
         ["requests", "megabytes"],
     )
