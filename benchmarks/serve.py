@@ -287,7 +287,7 @@ def memory() -> Section:
     section = Section(
         "Serving: memory",
         f"Resident memory of the process after tenths of {REQUESTS:,} requests, {WARM_REQUESTS:,} others before them: "
-        "quotes of queries that all differ, recorded answers, tables, pages. Goal: flat, at most 5% more in the second half.",
+        "quotes of queries that all differ, recorded answers, tables, pages. Goal: at most 5% more in the second half.",
         ["requests", "megabytes"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
