@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import pairwise
 from math import inf, isfinite
-from os.path import commonprefix
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -391,7 +390,9 @@ def _shorten_apart(texts: Sequence[str]) -> list[str]:
         alike.setdefault(label, []).append(i)
     for places in alike.values():
         if len({texts[i] for i in places}) > 1:
-            start = max(0, len(commonprefix([texts[i] for i in places])) - MAX_LABEL // 5)
+            letters = zip(*(texts[i] for i in places), strict=False)
+            same = next((n for n, each in enumerate(letters) if len(set(each)) > 1), min(len(texts[i]) for i in places))
+            start = max(0, same - MAX_LABEL // 5)
             for i in places:
                 rest = texts[i][start:]
                 cut = rest if len(rest) < MAX_LABEL else f"{rest[: MAX_LABEL - 2]}…"
