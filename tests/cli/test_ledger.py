@@ -100,7 +100,7 @@ def test_a_large_budget_is_written_with_commas(tmp_path: Path) -> None:
 def test_a_budget_that_no_query_fits_is_opened_with_a_warning(tmp_path: Path) -> None:
     opened = run("ledger", "open", tmp_path / "hr.ledger", "--account", "hr", "--epsilon", "1e-30")
     assert opened.returncode == 0
-    assert "No query fits this budget: each costs at least ε = 1e-4" in opened.stderr
+    assert "No query fits this budget: each costs at least ε = 0.0001" in opened.stderr
     assert run("ledger", "open", tmp_path / "hr.ledger", "--account", "b", "--epsilon", "1e-4").stderr == ""
 
 
