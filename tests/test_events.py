@@ -20,6 +20,7 @@ from discreet.accounting.renyi import find_best_order, renyi
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.events import (
+    Claim,
     Composition,
     Group,
     Parallel,
@@ -72,3 +73,12 @@ def test_what_is_no_event_is_refused_with_what_to_pass_instead(name: str) -> Non
 def test_the_message_for_a_mechanism_names_it() -> None:
     with pytest.raises(BadParameter, match=r"Pass Gaussian\(sigma=1\.1\)\.event\(sensitivity=1\)"):
         epsilon(Gaussian(1.1), 1e-5)  # type: ignore[arg-type]
+
+
+def test_sum_composes_events() -> None:
+    event = Gaussian(3).event(1)
+    assert sum([event] * 3) == event * 3
+    assert sum([event * 2, Claim(Fraction(1), Fraction(0))]) == compose(event, event, Claim(Fraction(1), Fraction(0)))
+    for wrong in (1, 0.0, "0", None):
+        with pytest.raises(TypeError):
+            wrong + event  # type: ignore[operator]

@@ -74,6 +74,10 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
     def __add__(self, other: Event) -> Composition:
         return compose(cast("Event", self), other) if isinstance(other, PrivacyEvent) else NotImplemented
 
+    def __radd__(self, other: int) -> Composition:
+        """Return the event alone where 0 comes first: `sum` starts with it."""
+        return compose(cast("Event", self)) if isinstance(other, int) and other == 0 else NotImplemented
+
     def __mul__(self, times: int) -> Composition:
         return repeat(cast("Event", self), times)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet.errors import BadParameter, DiscreetError
 
 Refuse = Callable[[str], DiscreetError]
 """Makes an error from a reason."""
@@ -184,3 +184,19 @@ def format_suffix(path: str, suffix: str) -> str:
     if not suffix:
         return "no ending"
     return suffix if _SUFFIX.fullmatch(suffix) and not any(mark in path for mark in ("://", "=", "@")) else "this"
+
+
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_picture_path(path: str, name: str) -> None:
+    """Refuse a picture that could not be written, before what it shows is computed.
+
+    >>> check_picture_path("page.html", "--report")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: --report is 'page.html': not a format of pictures. End the name with .png, .svg or .pdf.
+    """
+    if not path.lower().endswith(PICTURE_SUFFIXES):
+        raise BadParameter(name, repr(path), "not a format of pictures", "end the name with .png, .svg or .pdf")
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise BadParameter(name, repr(path), "its folder does not exist", "name a file in a folder that exists")

@@ -43,3 +43,20 @@ def test_a_finding_names_what_it_cannot_find() -> None:
         for words in ("recognises the auditor", "fewer than", "other inputs"):
             assert words in str(found)
         assert "no proof" in found.grade()
+
+
+def test_a_finding_says_first_that_every_call_failed() -> None:
+    def raises(xs: list[int]) -> int:
+        raise ValueError if xs else KeyError
+
+    def raises_often(xs: list[int]) -> int:
+        return round(NOISE.normal(0, 50)) if NOISE.random() < 0.1 else raises([1])
+
+    found = audit(raises, 1, [([1], [1, 1])], samples=1_000, confidence=CONFIDENCE)
+    assert str(found).startswith("Every call failed (raises ValueError): no output was tested.")
+    assert json.loads(found.to_json())["failures"] == ["raises ValueError"]
+    assert not found.grade().startswith("Passed")
+    leaking = audit(raises, 1, [([], [1])], samples=4_000, confidence=CONFIDENCE)
+    assert leaking.violation, "which exception is raised is an output too"
+    assert "raises KeyError, raises ValueError" in str(leaking)
+    assert audit(raises_often, 1, [([1], [1, 1])], samples=1_000, confidence=CONFIDENCE).failures == ()

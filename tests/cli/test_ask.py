@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from discreet import cli
+from discreet.ledger import open_ledger
 from tests.support.console import DISCREET
 from tests.support.console import run_process as run
 from tests.support.people import COUNTS
@@ -98,6 +99,25 @@ def test_an_answer_can_be_post_processed(source: str, inside: Inside) -> None:
     assert all(isinstance(count["value"], int) and count["value"] >= 0 <= count["lower"] for count in counts)
     assert shown["explanation"].count("post-processing") == 3
     assert shown["pipeline"][0].startswith("WITH kept AS (SELECT")
+
+
+def test_an_answer_can_be_shown_as_percentages(source: str, inside: Inside) -> None:
+    options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "1", "--json")
+    for more in ((), ("--consistent", "--non-negative", "--integers")):
+        shown = json.loads(inside("ask", source, SQL, *options, *more, "--shares")[1])
+        percentages = [row["n_percent"]["value"] for row in shown["rows"]]
+        assert sum(percentages) == pytest.approx(100)
+        assert "shares of the sum over all declared keys" in shown["explanation"]
+
+
+def test_a_budget_without_a_ledger_is_said_to_end(source: str, inside: Inside, tmp_path: Path) -> None:
+    assert "This budget ends with the command" in inside("ask", source, SQL, *OPTIONS, "--epsilon", "1")[1]
+    assert "This budget ends" not in inside("ask", source, SQL, *OPTIONS, "--epsilon", "1", "--json")[1]
+    ledger = tmp_path / "hr.ledger"
+    open_ledger(ledger, create=True).open_account("hr", 2)
+    kept = inside("ask", source, SQL, *OPTIONS, "--epsilon", "1", "--ledger", str(ledger), "--account", "hr")
+    assert "This budget ends" not in kept[1]
+    assert "remaining" in kept[1]
 
 
 def test_rows_are_ordered_and_selected_by_noisy_values(source: str, inside: Inside) -> None:

@@ -12,6 +12,8 @@ QUIET, LOUD = Laplace(10), Laplace(1)
 def short(xs):
     print("a function that talks")
     return LOUD.release(len(xs))
+def broken(xs):
+    raise KeyError("typo")
 def right(xs):
     return QUIET.release(len(xs))
 """
@@ -45,13 +47,31 @@ def test_given_pairs_a_grade_and_a_report(tmp_path: Path) -> None:
     assert (tmp_path / "page.png").exists()
 
 
+def test_a_function_that_always_raises_has_not_passed(tmp_path: Path) -> None:
+    for more in ((), ("--grade",)):
+        out = run(tmp_path, "boxes:broken", "--epsilon", "1", "--seconds", "4", *more)
+        assert out.returncode == 2
+        assert out.stdout.startswith("Every call failed (raises KeyError")
+        assert "Passed" not in out.stdout
+
+
 def test_mistakes_are_told(tmp_path: Path) -> None:
     for wrong in (
         ("boxes:nothing", "--epsilon", "1"),
         ("boxes", "--epsilon", "1"),
         ("boxes:right",),
         ("boxes:right", "--domain", "x"),
+        ("boxes:short", "--epsilon", "1", "--seconds", "60", "--report", "page.html"),
+        ("boxes:short", "--epsilon", "1", "--seconds", "60", "--report", "nowhere/page.png"),
     ):
         out = run(tmp_path, *wrong)
         assert out.returncode == 2
+        assert out.stdout == "", "refused before the audit"
         assert "Traceback" not in out.stderr
+
+
+def test_a_report_that_cannot_be_written_does_not_change_the_verdict(tmp_path: Path) -> None:
+    (tmp_path / "page.png").mkdir()
+    out = run(tmp_path, "boxes:short", "--epsilon", "0.1", "--seconds", "20", "--report", "page.png")
+    assert out.returncode == 1
+    assert "page.png" in out.stderr

@@ -18,6 +18,15 @@ def test_calibrate_meets_its_target(name: str) -> None:
         assert out["sigma"] == pytest.approx(133.596076731, rel=1e-6)
 
 
+@pytest.mark.parametrize("times", [1, 3, 7, 49])
+@pytest.mark.parametrize("name", ["laplace", "discrete_laplace"])
+def test_without_a_delta_the_target_is_met_exactly(name: str, times: int) -> None:
+    out = json.loads(run("calibrate", name, "--epsilon", "1", "--times", str(times), "--json").stdout)
+    assert (out["scale"], out["epsilon"]) == (times, {"lower": 1.0, "upper": 1.0})
+    check = json.loads(run("epsilon", f"{times}*{name}(scale={times})", "--delta", "0", "--json").stdout)
+    assert check["epsilon"]["lower"] <= 1 == check["epsilon"]["upper"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

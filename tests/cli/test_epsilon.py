@@ -1,6 +1,8 @@
 """`discreet epsilon`, run as a user runs it."""
 
 import json
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,31 @@ def test_it_draws_a_picture(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_no_curve_of_the_picture_hides_another_or_lies_below_the_certified_one(tmp_path: Path) -> None:
+    """Every curve has a pattern of its own, and its chords lie above the certified curve."""
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+
+    from discreet.accounting.curve import delta
+    from discreet.accounting.expression import parse
+    from discreet.cli import epsilon as command
+
+    event, drawn = parse("100*gaussian(sigma=50)"), list[Axes]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pyplot, "close", lambda figure: drawn.extend(figure.axes))
+        command._draw_curve(event, Fraction(1, 10**6), str(tmp_path / "curve.svg"))
+    _, _, *guarantees = drawn[0].lines
+    pyplot.close("all")
+    assert len(guarantees) > 1
+    patterns = [repr(line._unscaled_dash_pattern) for line in guarantees]  # type: ignore[attr-defined]
+    assert len(set(patterns)) == len(patterns)
+    for line in guarantees:
+        ends = list(zip(line.get_xdata(), line.get_ydata(), strict=True))  # type: ignore[arg-type]
+        for (x, high), (y, low) in pairwise(ends):
+            middle = float(delta(event, Fraction((x + y) / 2)))
+            assert (high * low) ** 0.5 >= 0.93 * middle, "drawn on a logarithmic scale"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -61,6 +88,8 @@ def test_it_draws_a_picture(tmp_path: Path) -> None:
         (("epsilon", "gaussian(sigma=1)", "--delta", "1e-6", "--epsilon", "1"), "one of the two"),
         (("epsilon", "gaussian(sigma=1)", "--epsilon", "-1"), "epsilon"),
         (("epsilon", "gaussian(sigma=1)", "--epsilon", "1", "--readings"), "--delta"),
+        (("epsilon", "gaussian(sigma=1)", "--delta", "1e-6", "--plot", "x.txt"), "--plot is 'x.txt': not a format"),
+        (("epsilon", "gaussian(sigma=1)", "--delta", "1e-6", "--plot", "no/x.png"), "--plot is 'no/x.png': its folder"),
         (("epsilon", "group(gaussian(sigma=1), size=0)", "--epsilon", "1"), "column"),
     ],
 )

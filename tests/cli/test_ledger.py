@@ -95,3 +95,18 @@ def test_a_large_budget_is_written_with_commas(tmp_path: Path) -> None:
     opened = run("ledger", "open", tmp_path / "hr.ledger", "--account", "hr", "--epsilon", "1000")
     assert 'Opened account "hr": ε = 1,000.' in opened.stdout
     assert "ε = 1,000 of 1,000 remaining" in run("budget", tmp_path / "hr.ledger").stdout
+
+
+def test_a_budget_that_no_query_fits_is_opened_with_a_warning(tmp_path: Path) -> None:
+    opened = run("ledger", "open", tmp_path / "hr.ledger", "--account", "hr", "--epsilon", "1e-30")
+    assert opened.returncode == 0
+    assert "No query fits this budget: each costs at least ε = 1e-4" in opened.stderr
+    assert run("ledger", "open", tmp_path / "hr.ledger", "--account", "b", "--epsilon", "1e-4").stderr == ""
+
+
+def test_a_budget_beyond_its_parents_is_opened_with_a_note(tmp_path: Path) -> None:
+    place = tmp_path / "hr.ledger"
+    assert run("ledger", "open", place, "--account", "hr", "--epsilon", "10").returncode == 0
+    larger = run("ledger", "open", place, "--account", "a", "--epsilon", "20", "--parent", "hr")
+    assert 'The parent account "hr" caps it: all of its accounts together can spend at most ε = 10.' in larger.stdout
+    assert "caps it" not in run("ledger", "open", place, "--account", "b", "--epsilon", "10", "--parent", "hr").stdout

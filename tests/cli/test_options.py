@@ -135,7 +135,7 @@ def test_a_plan_names_its_keys_and_no_flags(source: str, tmp_path: Path) -> None
         ('city="Paris, TX",Rome', ("Paris, TX", "Rome")),
         ('city=Rome,"Paris, TX"', ("Rome", "Paris, TX")),
         ('city="say ""hi""",x', ('say "hi"', "x")),
-        ("city=", ("",)),
+        ('city=""', ("",)),
         ("city=a,,b", ("a", "", "b")),
         ('city=5",6', ('5"', "6")),
         ("city=a=b,c", ("a=b", "c")),

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from discreet.query.policy import read_policy
+from discreet.query.schema import DEFAULT_SALT
 from tests.support.console import run_process as run
 
 
@@ -26,3 +28,12 @@ def test_a_policy_is_written_filled_in_and_used(source: str, tmp_path: Path) -> 
     )
     assert [row["dept"] for row in json.loads(out.stdout)["rows"]] == ["a", "b"]
     assert run("policy", "init", source, "--unit", "id", "--out", str(policy)).returncode == 2
+
+
+def test_every_policy_gets_a_long_salt_of_its_own(source: str) -> None:
+    """The template says to keep it secret, so it must be one that others cannot guess."""
+    texts = [run("policy", "init", source, "--unit", "id", "--out", "-").stdout for _ in range(2)]
+    salts = {read_policy(text).salt for text in texts}
+    assert len(salts) == 2
+    assert all(len(salt) >= 43 for salt in salts), "256 bits"
+    assert DEFAULT_SALT not in salts

@@ -93,6 +93,7 @@ def test_again_py_signs_with_the_same_key_and_creates_none(tmp_path: Path) -> No
     with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
         ledger.open_account("hr", 2, 1e-6)
     key, beside = tmp_path / "elsewhere.key", default_key_path(tmp_path / "hr.ledger")
+    load_key(key)
     made = publish(plan, tmp_path / "out", key=key)
 
     def again(*arguments: object) -> subprocess.CompletedProcess[str]:

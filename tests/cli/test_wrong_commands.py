@@ -110,6 +110,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --bounds pay=9:0", 2, "--bounds `pay` 9:0", "smaller bound first"),
         (f"{ASK} {PAID} --bounds pay=low:high", 2, "--bounds `pay` low", "decimal"),
         (f"{ASK} {PAID} --bounds pay=0:200,age=0:99", 2, "--bounds", "--bounds pay=0:200 --bounds age=0:99"),
+        (f"{ASK} {PAID} --keys dept=", 2, "--keys dept=", 'dept=a,b,c; the empty text is --keys .dept="".'),
         (f"{ASK} {PAID} --keys dept=a,a", 2, "--keys `dept` 'a'", "each key once"),
         (f"{ASK} {PAID} --keys pay=a", 2, "--keys `pay`", "value of that type|bins"),
         (f'ask na.csv "SELECT COUNT(*) AS n FROM na" {PAID} --bounds mass=0:9', 2, "--bounds `mass` inferred",
@@ -129,6 +130,13 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("calibrate gaussian --epsilon 1 --delta 1e-6 --times 0", 2, "--times 0", "at least 1|larger"),
         ("calibrate gaussian --epsilon 1 --delta 1e-6 --rate 3", 2, "--rate 3", "at most 1"),
         (f"{ASK} {PAID} --csv --json", 2, "--csv --json", "one of the two"),
+        (f"{ASK} {PAID} --shares", 2, "--shares", "GROUP BY"),
+        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID} --delta 1e-6 --shares', 2,
+         "--shares keys", "Declare the keys with --keys"),
+        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept LIMIT 2" {PAID} --keys dept=a,b,c '
+         "--shares", 2, "--shares LIMIT", "whole answer"),
+        (f'ask people.csv "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept" {PAID} --keys dept=a,b,c --bounds pay=0:9 '
+         "--shares", 2, "--shares", "a count"),
     ],
     "wrong files": [
         (f"ask missing.csv {COUNT} {PAID}", 4, "missing.csv", "path"),
@@ -163,11 +171,16 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("ledger open people.csv --account a --epsilon 1", 4, "people.csv", "not a ledger.*another file"),
         (f"{ASK} {PAID} --ledger people.csv", 4, "people.csv", "not a ledger.*another file"),
         ("budget folder", 4, "folder", "name|file"),
+        ("ledger open nodir/x.ledger --account a --epsilon 1", 4, "nodir/x.ledger folder exist", "Create the folder"),
         ("budget empty.csv", 4, "empty.csv", "discreet ledger open|ledger"),
         ("budget mysql://db/hr", 2, "LEDGER mysql", "postgresql"),
         (f"{ASK} {PAID} --ledger broken.ledger --account hr", 1, "broken.ledger", "[Rr]estore"),
         ("ledger open locked.ledger --account new --epsilon 1", 4, "locked.ledger", "process"),
         ("verify release.json --key people.csv", 2, "--key people.csv", "44 characters"),
+        *((f"{command} --key nokey.key", 2, "--key nokey.key", "Leave it out") for command in (
+            f"{ASK} --unit id --epsilon 0.01 --ledger hr.ledger --account hr --release new.json",
+            "ledger head hr.ledger", "ledger key hr.ledger", "ledger rotate-key hr.ledger",
+        )),
         ("ledger head hr.ledger --key open.key", 4, "open.key", "chmod 600"),
         ("ledger head hr.ledger --key people.csv", 4, "people.csv", "key|chmod"),
     ],

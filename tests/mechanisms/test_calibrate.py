@@ -1,6 +1,7 @@
 """`calibrate`: the target is met, and a little less noise would miss it."""
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -45,3 +46,9 @@ def test_pure_laplace_needs_no_search() -> None:
 def test_bad_targets_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(BadParameter):
         calibrate(Gaussian, **({"sensitivity": 1, "epsilon": 1, "delta": 1e-6} | bad))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", Gaussian(1), int, None])
+def test_a_kind_that_is_no_mechanism_with_a_scale_is_refused(kind: Any) -> None:
+    with pytest.raises(BadParameter, match=r"kind is .* Give the class: Laplace, Gaussian or DiscreteGaussian"):
+        calibrate(kind, sensitivity=1, epsilon=1, delta=1e-6)

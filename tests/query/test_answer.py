@@ -9,8 +9,10 @@ from math import erf, exp, sqrt
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from discreet import connect
 from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.mechanisms import Laplace
@@ -313,3 +315,34 @@ def test_a_view_of_counts_restates_what_its_intervals_hold() -> None:
     top = answer.order_by("n", descending=True).limit(1)
     assert "All intervals together contain their counts within the limits" in top.explanation
     assert "Each interval contains" not in top.explanation
+
+
+@pytest.mark.parametrize(
+    ("keys", "ordered"),
+    [
+        ("i % 12", [*range(12), None]),
+        ("i % 7 - 3", [-3, -2, -1, 0, 1, 2, 3, None]),
+        ("chr(65 + (i % 3)::INTEGER)", ["A", "B", "C", None]),
+        ("DATE '2023-12-30' + (i % 4)::INTEGER", ["2023-12-30", "2023-12-31", "2024-01-01", "2024-01-02", None]),
+    ],
+)
+def test_discovered_keys_are_sorted_as_what_they_are(keys: str, ordered: list[Any]) -> None:
+    """Numbers as numbers, dates as dates, texts as texts, and NULL last."""
+    connection = duckdb.connect()
+    connection.execute(
+        f"CREATE TABLE t AS SELECT i AS id, CASE WHEN i >= 6000 THEN NULL ELSE {keys} END AS k FROM range(7000) t(i)"
+    )
+    asked = connect(connection, table="t", unit="id", unique=True, epsilon=100, delta=1e-6)
+    answer = asked.ask("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=50)
+    assert [
+        row["k"] if row["k"] is None or isinstance(row["k"], int) else str(row["k"]) for row in answer.to_dicts()
+    ] == ordered
+
+
+def test_discovered_pairs_of_keys_are_sorted_by_the_first_then_the_second() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT i AS id, i % 3 * 5 AS a, i % 4 * 4 AS b FROM range(12000) t(i)")
+    asked = connect(connection, table="t", unit="id", unique=True, epsilon=100, delta=1e-6)
+    answer = asked.ask("SELECT a, b, COUNT(*) AS n FROM t GROUP BY a, b", epsilon=50)
+    found = [(row["a"], row["b"]) for row in answer.to_dicts()]
+    assert found == [(a, b) for a in (0, 5, 10) for b in (0, 4, 8, 12)]

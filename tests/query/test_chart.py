@@ -1,7 +1,7 @@
 """Charts: every estimate is drawn, what is not reliable looks so, and no text of an answer is evaluated."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -141,6 +141,16 @@ def test_keys_that_look_the_same_keep_their_bars() -> None:
     assert len({each["inner"] for each in find_data(make_spec(answer))}) == 8
 
 
+def test_long_keys_are_cut_so_that_the_part_in_which_they_differ_stays() -> None:
+    names = [f"{'Department of ' * 5}{part} {'and its offices ' * 5}" for part in ("surgery", "dentistry", "surgeons")]
+    labels = [each["inner"] for each in find_data(make_spec(make_answer(["k"], [COUNT], bars(names))))]
+    assert all(part in label for part, label in zip(("surgery", "dentistry", "surgeons"), labels, strict=True))
+    assert all(len(label) <= chart.MAX_LABEL for label in labels)
+    assert not any("same label" in label for label in labels)
+    same = [each["inner"] for each in find_data(make_spec(make_answer(["k"], [COUNT], bars(["a\n", "a\t"]))))]
+    assert same[1] == f"{same[0]} [same label, no. 2]", "a number that cannot be read as a part of the name"
+
+
 @pytest.mark.parametrize("name", ["three keys", "two levels", "dates by key", "histograms by key", "histogram and count"])
 def test_no_text_of_an_answer_is_an_expression_a_name_or_an_address(name: str) -> None:
     answer = mark_texts(ANSWERS[name])
@@ -189,6 +199,28 @@ def test_what_is_not_reliable_is_pale_dashed_and_labelled() -> None:
         pale = sum(not each.reliable for _, row in ANSWERS[name].rows for each in row)
         svg = ANSWERS[name].plot().to_svg()
         assert svg.count(">?<") == svg.count('stroke-dasharray="4,3"') == pale
+
+
+def test_a_line_is_dashed_and_pale_where_it_joins_points_that_are_not_reliable() -> None:
+    def draw(errors: Sequence[float]) -> Any:
+        rows = [((number,), (estimate(100, error),)) for number, error in enumerate(errors)]
+        return make_spec(make_answer(["k"], [COUNT], rows))
+
+    def find_line(spec: Any) -> Any:
+        return next(layer for layer in spec["layer"] if find_marks(layer) == {"line"})
+
+    assert not [layer for layer in draw([1, 1, 1])["layer"] if layer.get("encoding", {}).get("x2")]
+    spec = draw([1, 1, 90, 1, 1])
+    [doubtful] = [layer for layer in spec["layer"] if layer["encoding"].get("x2")]
+    assert doubtful["mark"]["strokeDash"]
+    assert doubtful["mark"]["opacity"] < 1
+    values = spec["data"]["values"]
+    assert [each.get("joins_reliable") for each in values] == [True, False, False, True, None]
+    assert [each.get("next") for each in values] == [1, 2, 3, 4, None]
+    assert [each["run"] for each in values] == [0, 0, 1, 2, 2], "a line is drawn through the reliable points of each run"
+    assert "detail" not in find_line(draw([1, 1, 1]))["encoding"]
+    assert find_line(spec)["encoding"]["detail"] == {"field": "run", "type": "nominal"}
+    assert vl_convert.vegalite_to_svg(spec, vl_version=VERSION).count('stroke-dasharray="2,3"') == 2
 
 
 def test_every_bar_has_its_number_beside_it() -> None:

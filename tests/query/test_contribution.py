@@ -211,6 +211,27 @@ def test_a_clipped_group_is_named_in_quote_answer_and_chart(value: str) -> None:
     assert said in session.ask(query, epsilon=100).plot().spec["description"]  # recorded, and read again
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("day >= '2019-01-01'", "the last group also holds what lies above"),
+        ("day > '2019-06-30' AND sex = 'f'", "the last group also holds what lies above"),
+        ("day <= '2020-12-31'", "the first group also holds what lies below"),
+        ("day < '2021-01-01'", "the first group also holds what lies below"),
+        ("day >= '2018-06-01'", "the first and last group also hold what lies outside"),
+        ("day >= '2019-01-01' OR sex = 'f'", "the first and last group also hold what lies outside"),
+        ("day BETWEEN '2019-06-01' AND '2020-03-01'", ""),
+        ("day = '2019-06-01'", ""),
+    ],
+)
+def test_what_where_leaves_out_is_in_no_group(where: str, said: str) -> None:
+    quarter = "DATE_TRUNC('quarter', day)"
+    query = f"SELECT {quarter} AS part, COUNT(*) AS n FROM people WHERE {where} GROUP BY {quarter}"
+    explanation = open_people(keys={"sex": ["f", "m"]}).quote(query, epsilon=100).explanation
+    assert said in explanation
+    assert ("clipped" in explanation) == bool(said)
+
+
 def test_what_is_said_of_bins_is_what_is_counted() -> None:
     session = open_people()
     counts = session.ask("SELECT age // 10 AS part, COUNT(*) AS n FROM people GROUP BY age // 10", epsilon=1000).to_dicts()

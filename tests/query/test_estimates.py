@@ -17,7 +17,7 @@ from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, 
 from discreet.accounting.currencies import Receipt
 from discreet.query import estimates
 from discreet.query.answer import Answer, ExactTotals, release
-from discreet.query.estimates import Average, Estimate
+from discreet.query.estimates import Average, Estimate, PairAverage, PairStatistics
 from discreet.query.postprocess import project_to_total
 from discreet.session.session import Session
 from discreet.testing import seeded_bits
@@ -169,6 +169,52 @@ def test_a_variance_that_collapsed_is_not_reliable() -> None:
         assert average.estimate_mean(total, 1_000, 10, 10) == Estimate(end, end, end, False)
     assert average.estimate_variance(0, 5_000_000, 1_000, 10, 100, 10, root=False).reliable
     assert average.estimate_mean(20_000, 1_000, 10, 10).reliable
+
+
+AVERAGE, PAIR_ERRORS = Average(0, 200, 100, 0), PairStatistics(30, 30, 900, 3)
+RANGES: dict[str, tuple[Callable[[int, int], Estimate], tuple[float, float]]] = {
+    "mean": (lambda total, n: AVERAGE.estimate_mean(total, n, 30, 3), (0, 200)),
+    "variance": (lambda total, n: AVERAGE.estimate_variance(total, 9 * total, n, 30, 900, 3, root=False), (0, 10_000)),
+    "deviation": (lambda total, n: AVERAGE.estimate_variance(total, 9 * total, n, 30, 900, 3, root=True), (0, 100)),
+    "covariance": (
+        lambda total, n: PairAverage(AVERAGE, AVERAGE).estimate_covariance(
+            PairStatistics(total, -total, 9 * total, n), PAIR_ERRORS
+        ),
+        (-10_000, 10_000),
+    ),
+    "correlation": (
+        lambda total, n: PairAverage(AVERAGE, AVERAGE).estimate_correlation(
+            PairStatistics(total, -total, 9 * total, n), PAIR_ERRORS, (9 * total, 9 * total), (900, 900)
+        ),
+        (-1, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("statistic", RANGES)
+def test_over_a_count_that_may_be_0_an_interval_is_the_whole_declared_range(statistic: str) -> None:
+    """Every count from far below 0 to its own error, with sums on both sides; a count above its error says more."""
+    estimate, (low, high) = RANGES[statistic]
+    for count in range(-20, 4):
+        for total in range(-2_000, 2_001, 50):
+            found = estimate(total, count)
+            assert (found.lower, found.upper) == pytest.approx((low, high))
+            assert found.lower <= low <= found.value <= high <= found.upper
+            assert not found.reliable
+    assert any(estimate(total, 1_000).upper - estimate(total, 1_000).lower < (high - low) / 2 for total in (-9_000, 9_000))
+
+
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_averages_of_empty_groups_have_the_declared_range_as_their_interval(epsilon: float) -> None:
+    """The noise lifts the count behind an average above its error in at most 1 group of 40, and never to width 0."""
+    question = "SELECT dept, AVG(age) AS m, STDDEV(age) AS d, MEDIAN(age) AS q FROM people GROUP BY dept"
+    draws = 2_000
+    answer = repeated([], draws, 17, epsilon=epsilon, question=question)
+    for column, greatest in enumerate((200, 100, 200)):
+        cells = [row[column] for _, row in answer.rows]
+        assert min(cell.upper - cell.lower for cell in cells) > 0
+        whole = sum((cell.lower, cell.upper) == pytest.approx((0, greatest)) for cell in cells)
+        assert draws - whole <= (1 / 40 + 6 * sqrt(1 / 40 / draws)) * draws
 
 
 def test_counts_and_sums_on_the_impossible_side_are_not_reliable() -> None:

@@ -52,6 +52,7 @@ from discreet.accounting.pld.discrete import DiscretePld, convolve
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
+from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import find_attained_event, list_alternatives
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import (
@@ -105,12 +106,16 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
         raise BadParameter(
             "delta", format_rational(target), "must lie between 0 and 1", "give a probability, for example 1e-6"
         )
-    return _maximise(
+    found = _maximise(
         event,
         rtol,
         lambda direction, choice, ends, rtol: _epsilon_of_direction(direction, target, rtol, choice, ends),
         (0.0, inf),
     )
+    if target > 0:
+        return found
+    most = ceil_float(pure(event))  # pure ε is computed in rationals, and the curve at 0 in doubles that are rounded up
+    return Bounds(min(found.lower, most), min(found.upper, most))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from discreet._numbers import Number, check_int, check_positive, check_probability
 from discreet.auditor.claims import Claim, Domain, Pair, Point, format_claim, generate_pairs, sample_curve
 from discreet.auditor.evidence import (
@@ -35,6 +37,7 @@ from discreet.auditor.evidence import (
 )
 from discreet.auditor.finding import Finding
 from discreet.auditor.outputs import Outputs, concatenate
+from discreet.auditor.parse_output import NO_OUTPUT, RAISES
 from discreet.auditor.sampling import (
     MAX_NUMBERS_HELD,
     MIN_OUTPUTS,
@@ -244,6 +247,7 @@ class AuditRounds:
     progress: Progress | None
     sharp: bool = False
     training_outputs: dict[int, tuple[Outputs, Outputs]] = field(default_factory=dict)  # by the index of the pair
+    output_kinds: set[str] = field(default_factory=set)  # those of slow samplers: arrays that are drawn in bulk do not fail
 
     def run(self, pairs: list[Pair]) -> Finding:
         """Run all rounds and return the finding."""
@@ -313,9 +317,16 @@ class AuditRounds:
         start = time.monotonic()
         outputs = self.sampler.draw(data, n, until, columns)
         self.budget.record_outputs(len(outputs), time.monotonic() - start)
+        if not self.sampler.is_fast:
+            self.output_kinds |= {outputs.labels[kind] for kind in np.unique(outputs.kinds).tolist()}
         if self.progress is not None:
             self.progress(self.budget.spent_share)
         return outputs
+
+    def _find_failures(self) -> tuple[str, ...]:
+        """Return how calls failed, if none of them returned: exceptions first."""
+        failures = sorted(self.output_kinds, key=lambda kind: (not kind.startswith(RAISES), kind))
+        return tuple(failures) if all(kind.startswith((RAISES, NO_OUTPUT)) for kind in failures) else ()
 
     def _explore(self, i: int, pair: Pair, explore: int, certify: int, alpha: float, pairs: int) -> ExploredPair:
         """Learn scores on the first outputs, with all of their numbers, and select events on the rest."""
@@ -404,6 +415,7 @@ class AuditRounds:
             points=self.points,
             samples=self.budget.spent,
             seconds=self.budget.elapsed,
+            failures=self._find_failures(),
         )
 
 

@@ -30,10 +30,18 @@ class Finding:
     points: tuple[Point, ...]
     samples: int
     seconds: float
+    failures: tuple[str, ...] = ()  # how calls failed, if none of them returned
 
     @property
     def _min_detectable(self) -> str:
         return f"{format_up(100 * self.evidence.min_detectable_probability, 2)}%"
+
+    @property
+    def _failure(self) -> str:
+        if not self.failures:
+            return ""
+        hint = "Run the function once, and audit it when it returns."
+        return f"Every call failed ({', '.join(self.failures)}): no output was tested. {hint} "
 
     @property
     def not_seen(self) -> tuple[str, ...]:
@@ -55,9 +63,9 @@ class Finding:
             f"{self.evidence.q_high:.4g} on the other of {self.pair} ({self.samples:,} outputs, {self.seconds:.1f} s)"
         )
         if self.violation:
-            return f"The claim of {self.claim} is false: {bound}. Evidence: {event}."
+            return f"{self._failure}The claim of {self.claim} is false: {bound}. Evidence: {event}."
         return (
-            f"No violation of {self.claim} was found: {bound}. Best event: {event}. Resolution: a claim "
+            f"{self._failure}No violation of {self.claim} was found: {bound}. Best event: {event}. Resolution: a claim "
             f"{100 * (self.resolution or 0):.3g}% too small would have been found at this event. "
             f"Not tested: {'; '.join(self.not_seen)}."
         )
@@ -78,6 +86,7 @@ class Finding:
             "confidence": self.confidence,
             "samples": self.samples,
             "seconds": self.seconds,
+            "failures": list(self.failures),
         }
 
     def to_json(self) -> str:
@@ -87,6 +96,8 @@ class Finding:
     def grade(self) -> str:
         """Say to a student that the claim passed, or which inputs and outputs refute it."""
         if not self.violation:
+            if self.failures:
+                return self._failure.strip()
             return (
                 f"Passed: {self.claim} was not refuted ({self.samples:,} outputs). This is no proof: other inputs were not "
                 f"tried, and a fault that shows in fewer than {self._min_detectable} of the outputs cannot be found with "

@@ -75,6 +75,10 @@ _LITERAL_TYPES = frozenset([type(None), bool, int, float, str, bytes])
 _NUMBER_PATTERN = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 
+RAISES, NO_OUTPUT = "raises ", "no output within "
+"""How the name of a call begins that ended in an exception, or was too late."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailedCall:
     """A call that ended in an exception or did not return, as an output."""

@@ -35,7 +35,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from discreet.auditor.outputs import Outputs, concatenate, from_array, from_objects
-from discreet.auditor.parse_output import FailedCall, ParsedOutput, parse_output
+from discreet.auditor.parse_output import NO_OUTPUT, RAISES, FailedCall, ParsedOutput, parse_output
 from discreet.errors import BadParameter
 from discreet.mechanisms import (
     Binomial,
@@ -169,11 +169,11 @@ def call_once(function: Callable[[Any], Any], data: Any, set_timer: Callable[[fl
             set_timer(0)
     except _CallTimeout:
         set_timer(0)
-        return FailedCall(f"no output within {limit:g} s")
+        return FailedCall(f"{NO_OUTPUT}{limit:g} s")
     except KeyboardInterrupt:
         raise
     except BaseException as raised:  # an exception of the audited function is an output
-        return FailedCall(f"raises {type(raised).__name__}")
+        return FailedCall(f"{RAISES}{type(raised).__name__}")
 
 
 def _parse_in_time(output: Any, columns: Columns, set_timer: Callable[[float], None]) -> Any:
@@ -430,14 +430,14 @@ class RestartSampler(RepeatsByDrawing):
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return FailedCall(f"no output within {self.limit:g} s")
+            return FailedCall(f"{NO_OUTPUT}{self.limit:g} s")
         if ended.returncode:
             late = ended.returncode == -signal.SIGALRM
-            return FailedCall(f"no output within {self.limit:g} s" if late else "ends its process")
+            return FailedCall(f"{NO_OUTPUT}{self.limit:g} s" if late else "ends its process")
         try:
             returned, output = pickle.loads(ended.stdout)
         except Exception as raised:  # an output that raises while it is unpickled is an output too
             return FailedCall(f"an output that raises {type(raised).__name__} when it is received")
         if returned is None:
             return FailedCall(f"a {output} that cannot be pickled")
-        return output if returned else FailedCall(f"raises {output}")
+        return output if returned else FailedCall(f"{RAISES}{output}")

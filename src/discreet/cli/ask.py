@@ -25,6 +25,7 @@ from discreet.cli.options import (
     Pilot,
     Plot,
     QueryArguments,
+    Shares,
     Simultaneous,
     Size,
     Spreadsheet,
@@ -33,7 +34,7 @@ from discreet.cli.options import (
     Weight,
     takes_source,
 )
-from discreet.cli.output import print_chart, print_data, print_styled, print_warning, show_progress
+from discreet.cli.output import print_chart, print_data, print_line, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
 from discreet.paths import is_service
 from discreet.session.options import SourceOptions
@@ -78,6 +79,7 @@ def ask(
     consistent: Consistent = False,
     non_negative: NonNegative = False,
     integers: Integers = False,
+    shares: Shares = False,
     json: Json = False,
     csv: Csv = False,
     spreadsheet: Spreadsheet = False,
@@ -105,6 +107,8 @@ def ask(
         print_warning(note)
     if consistent:
         _check_additive(session, sql)
+    if shares:
+        _check_shares(session, sql)
     certificate = _open_remote_certificate(release, key) if remote else _open_certificate(release, ledger, key)
     try:
         with show_progress("asking …") as on_progress:
@@ -122,6 +126,7 @@ def ask(
     answer = answer.consistent() if consistent else answer
     answer = answer.non_negative() if non_negative else answer
     answer = answer.integers() if integers else answer
+    answer = answer.shares() if shares else answer
     if json:
         print(answer.to_json())
     elif csv:
@@ -130,6 +135,8 @@ def ask(
         from rich.console import Console
 
         Console().print(answer)
+        if ledger is None and not remote:
+            print_line(TEMPORARY_BUDGET)
     if plot == TERMINAL:
         print_chart(answer)
     elif plot is not None:  # after the answer, which is charged and must be shown whatever becomes of the chart
@@ -137,6 +144,8 @@ def ask(
         if not (json or csv):
             print_styled(f"Chart written to {plot}.")
 
+
+TEMPORARY_BUDGET = "This budget ends with the command: a second run starts with a new one. --ledger keeps one."
 
 TERMINAL = "-"
 """The file name that stands for the terminal."""
@@ -165,6 +174,23 @@ def _check_additive(session: "Asking", sql: str) -> None:
 
     outline = session.outline(sql)
     check_additive(outline.query.groups, [column.is_additive for column in outline.columns], outline.query.view)
+
+
+def _check_shares(session: "Asking", sql: str) -> None:
+    """Refuse --shares before anything is charged where there is no total of all keys."""
+    outline = session.outline(sql)
+    shown = [column for column in outline.columns if column.name not in outline.query.view.hidden]
+    if not outline.query.groups:
+        raise BadParameter("--shares", "given", "one row has no shares", "ask by group, with GROUP BY")
+    if outline.keys is None:
+        reason = "keys that are not declared are selected privately, so those that are shown do not add up to a whole"
+        raise BadParameter("--shares", "given", reason, "declare the keys with --keys, or leave --shares out")
+    if outline.query.view.drops_rows():
+        reason = "rows that are left out are missing from the total"
+        raise BadParameter("--shares", "given with LIMIT or HAVING", reason, "ask for the whole answer")
+    if not any(column.is_additive and column.is_non_negative for column in shown):
+        reason = "no column adds up to a total without negative parts"
+        raise BadParameter("--shares", "given", reason, "ask for a count, or a sum of values that are not negative")
 
 
 def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> "tuple[IO[str], SigningKey] | None":

@@ -8,8 +8,9 @@ import typer
 
 from discreet.cli.app import CHECKING, app
 from discreet.cli.options import Json, parse_range
-from discreet.cli.output import parse_number, print_line, show_progress
+from discreet.cli.output import parse_number, print_line, print_warning, show_progress
 from discreet.errors import BadParameter
+from discreet.paths import check_picture_path
 
 if TYPE_CHECKING:
     from discreet.auditor.claims import Claim, Domain
@@ -52,6 +53,8 @@ def audit(
     sys.path.insert(0, "")
     claim, parsed_domain, parsed_pairs = _parse_claim(epsilon, delta, rho, mu), _parse_domain(domain), _read_pairs(pairs)
     relation = Neighbours.parse(neighbours, "--neighbours")
+    if report is not None:
+        check_picture_path(report, "--report")
     load_function(function)  # refuse a mistyped name before any process starts
     with show_progress("auditing …") as on_progress:
         finding = run_audit(
@@ -60,8 +63,13 @@ def audit(
         )  # fmt: skip
     print_line(finding.to_json() if json else finding.grade() if grade else str(finding))
     if report is not None:
-        finding.report(report)
-    raise typer.Exit(1 if finding.violation else 0)
+        try:
+            finding.report(report)
+        except BadParameter as failed:  # the verdict stands, and so does its exit code
+            if not finding.violation:
+                raise
+            print_warning(str(failed))
+    raise typer.Exit(1 if finding.violation else 2 if finding.failures else 0)
 
 
 def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | None) -> "Claim":

@@ -39,10 +39,20 @@ def calibrate(
     json: Json = False,
 ) -> None:
     """Find the least noise whose certified ε meets a target."""
-    from discreet._numbers import ceil_float, check_int, check_positive, format_down, format_rational, format_up
+    from discreet._numbers import (
+        Bounds,
+        ceil_float,
+        check_int,
+        check_positive,
+        floor_float,
+        format_down,
+        format_rational,
+        format_up,
+    )
     from discreet.accounting.cost import format_at
     from discreet.accounting.curve import epsilon as certified_epsilon
     from discreet.accounting.expression import NOISE_TERMS
+    from discreet.accounting.pure import pure
     from discreet.events import repeat, subsample
     from discreet.mechanisms.calibrate import check_rate, find_smallest_scale, guess_scale
 
@@ -67,7 +77,11 @@ def calibrate(
     else:
         guess = guess_scale(float(distance), target, failing, times, sampling_rate)
         scale = find_smallest_scale(event_at, target, failing, guess)
-    bounds = certified_epsilon(event_at(scale), failing)
+    if failing == 0:
+        pure_epsilon = pure(event_at(scale))  # exact, and attained
+        bounds = Bounds(floor_float(pure_epsilon), ceil_float(pure_epsilon))
+    else:
+        bounds = certified_epsilon(event_at(scale), failing)
     if json:
         print_json({parameter: ceil_float(scale), "epsilon": to_json_interval(bounds), "delta": float(failing)})
         return

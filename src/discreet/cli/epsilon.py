@@ -14,12 +14,16 @@ from discreet.cli.app import ACCOUNTING, app
 from discreet.cli.options import Json
 from discreet.cli.output import parse_number, print_json, print_styled, print_table
 from discreet.errors import BadParameter
+from discreet.paths import check_picture_path
 
 if TYPE_CHECKING:
     from discreet._numbers import Bounds
     from discreet.events import Event
 
-POINTS = 8
+POINTS = 25
+"""Of each curve: chords between fewer would lie visibly beside it."""
+DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 3))]
+"""One pattern per curve, so that one under another still shows."""
 COLOURS = ["#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]  # Okabe and Ito: safe for all eyes
 
 
@@ -54,6 +58,8 @@ def epsilon(
     if epsilon is not None and (readings or plot):
         flag = "--readings" if readings else "--plot"
         raise BadParameter(flag, "given with --epsilon", "it shows ε at a δ", "give --delta instead of --epsilon")
+    if plot is not None:
+        check_picture_path(plot, "--plot")
     if delta is None:
         _print_delta(expression, str(epsilon), as_json=json)
     else:
@@ -126,13 +132,13 @@ def _draw_curve(event: "Event", delta: Fraction, path: str) -> None:
     plt = _load_pyplot(path)
     guarantees = _compute_guarantees(event, delta)
     reach = 1.05 * min((line[-1][0] for line in guarantees.values()), default=1.0)
-    points = [reach * i / 60 for i in range(61)]
+    points = [reach * i / 120 for i in range(121)]
     figure, axes = plt.subplots(figsize=(8, 5))
     curve = [float(certified_delta(event, Fraction(point))) for point in points]
     axes.plot(points, curve, color="#0072B2", linewidth=2.5, label="certified δ(ε), upper bound")
     axes.axhline(float(delta), color="0.6", linewidth=1, linestyle=":")
-    for (name, line), colour in zip(guarantees.items(), cycle(COLOURS), strict=False):
-        axes.plot(*zip(*line, strict=True), "o-", color=colour, markersize=3, linewidth=1, label=name)
+    for (name, line), colour, dash in zip(guarantees.items(), cycle(COLOURS), cycle(DASHES), strict=False):
+        axes.plot(*zip(*line, strict=True), color=colour, linestyle=dash, linewidth=1.4, label=name)
     axes.set(yscale="log", xlabel="ε", ylabel="δ", title="Privacy curve of the composition", ylim=(float(delta) / 100, 1))
     axes.legend()
     figure.tight_layout()

@@ -34,10 +34,11 @@ def ledger_open(
     """Open an account with a budget that cannot be changed. Creates the ledger if it does not exist."""
     from discreet._numbers import decimal_down, decimal_up, format_down, format_up
     from discreet.accounting.cost import SHOWN_DIGITS, describe_amount, format_at, warn_of_weak_budget
-    from discreet.accounting.currencies import parse_currency
+    from discreet.accounting.currencies import largest_epsilon, parse_currency
     from discreet.ledger import open_ledger
     from discreet.ledger.account import AccountState, warn_of_unrelated
     from discreet.query.quote import explain_currency
+    from discreet.query.schema import DEFAULT_LEAST_EPSILON
 
     kept = None if currency is None else parse_currency(currency)
     guarantee = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
@@ -47,7 +48,16 @@ def ledger_open(
     warning = warn_of_unrelated(opened, created.list_unrelated())
     for weak in warn_of_weak_budget(guarantee[0], opened.delta):
         print_warning(weak)
+    if guarantee[0] < DEFAULT_LEAST_EPSILON:
+        least = format_up(DEFAULT_LEAST_EPSILON, SHOWN_DIGITS)
+        print_warning(f"No query fits this budget: each costs at least ε = {least}, unless a policy lowers least_epsilon.")
     notes = [*explain_currency(budget.currency, guarantee[0], opened.delta), *([] if warning is None else [warning])]
+    notes += [
+        f'The parent account "{each.name}" caps it: all of its accounts together can spend at most ε = '
+        f"{format_down(largest_epsilon(budget.currency, each.budget.limit, each.delta), SHOWN_DIGITS)}."
+        for each in opened.lineage[1:]
+        if each.budget.limit < budget.limit
+    ]
     if json:
         limits = {"limit": decimal_down(budget.limit), "reserved": decimal_down(budget.delta_limit)}
         promise = {"epsilon": decimal_up(guarantee[0]), "delta": decimal_up(opened.delta)}

@@ -120,6 +120,9 @@ Simultaneous: TypeAlias = Annotated[
 Consistent: TypeAlias = Annotated[
     bool, make_option(ANSWER_PANEL, "Make the groups add up to their noisy total.", "--consistent")
 ]
+Shares: TypeAlias = Annotated[
+    bool, make_option(ANSWER_PANEL, "Show counts and sums as percentages of their total over all keys.", "--shares")
+]
 NonNegative: TypeAlias = Annotated[
     bool, make_option(ANSWER_PANEL, "Raise negative estimates of what cannot be negative to 0.", "--non-negative")
 ]
@@ -280,9 +283,12 @@ def _parse_public(text: str) -> tuple[str, str]:
 
 
 def _parse_keys(text: str) -> tuple[str, tuple[KeyText, ...]]:
-    name, equals, keys = text.partition("=")  # --keys dept= is the one empty key
+    name, equals, keys = text.partition("=")
     if not equals:
         raise BadParameter("--keys", repr(text), "not a column and its keys", "write --keys dept=a,b,c")
+    if not keys:
+        hint = f"write --keys {name}=a,b,c; the empty text is --keys '{name}=\"\"'"
+        raise BadParameter("--keys", repr(text), "no keys", hint)
     return name, tuple(map(KeyText, split_list(keys, "--keys", f"'{name}=\"a, b\",c'")))
 
 

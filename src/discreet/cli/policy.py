@@ -28,13 +28,15 @@ def policy_init(
     out: Annotated[str, typer.Option(help="The file to write; - for the screen.")] = "policy.toml",
 ) -> None:
     """Write a policy.toml to fill in: the names and types of the columns, no values of the data."""
+    from secrets import token_urlsafe
+
     from discreet.engines.base import explain_to_owner
     from discreet.query.policy import write_policy
     from discreet.session.source import open_source
 
     with explain_to_owner():
         table = open_source(replace(options, unit=parse_names(unit, "--unit"))).validate().table
-    text = write_policy(table, template=True)
+    text = write_policy(replace(table, salt=token_urlsafe(32)), template=True)
     if out == "-":
         print_data(text)
         return

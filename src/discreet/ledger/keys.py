@@ -83,12 +83,25 @@ def default_key_path(ledger: str | os.PathLike[str]) -> Path:
 def resolve_key_path(
     ledger: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, parameter: str = "key"
 ) -> Path:
-    """Return the file of a ledger's key: the given one, or the one beside the ledger. A ledger at an address has none
-    beside it;
-    the refusal then names the `parameter`."""
+    """Return the file of a ledger's key: the given one, or the one beside the ledger.
+
+    The key beside a ledger file is made on first use, so a file that is given must exist: a misspelt one would sign with a
+    key that no reader knows. A ledger at an address has no key beside it, and the file that is given for it is made.
+
+    Raises:
+        BadParameter: if there is no such file, or none is given for a ledger at an address; it names the `parameter`.
+    """
+    at_address = is_postgres(str(ledger)) or "://" in str(ledger)
     if key is not None:
-        return Path(key)
-    if is_postgres(str(ledger)) or "://" in str(ledger):
+        file = Path(key)
+
+        def refuse(reason: str) -> BadParameter:
+            return BadParameter(parameter, repr(str(key)), reason, "leave it out to use the key of the ledger")
+
+        if not at_address and not exists(file, refuse):
+            raise refuse("there is no such file, and no key is made there")
+        return file
+    if at_address:
         raise BadParameter(parameter, "missing", "a database has no key file beside it", "name the file of the ledger's key")
     return default_key_path(ledger)
 

@@ -119,6 +119,9 @@ class SqliteStore:
     def _connect(self, create: bool) -> None:
         if not create and not exists(self.path, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
             raise missing_ledger_error(self.location, self.location)
+        if create and not exists(self.path.parent, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
+            hint = "create the folder first, or name a file in another one"
+            raise LedgerUnavailable(self.location, "its folder does not exist", hint)
         with self._translate_errors():
             if create:  # for its owner alone, who may give others rights
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -47,6 +47,9 @@ def calibrate(
     >>> calibrate(Laplace, sensitivity=1, epsilon=1, times=10)
     Laplace(scale=10)
     """
+    if kind not in (Laplace, Gaussian, DiscreteGaussian):
+        hint = "give the class: Laplace, Gaussian or DiscreteGaussian"
+        raise BadParameter("kind", repr(kind), "not a mechanism with a scale", hint)
     exact, rounds, share = to_sensitivity(sensitivity), check_int(times, "times", 1), check_rate(rate)
     delta = to_rational(delta, "delta")
     if delta == 0 and kind is Laplace and rate is None:

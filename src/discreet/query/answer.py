@@ -71,8 +71,20 @@ def select_partitions(
         units = np.array([row[-1] for row, _ in batch], np.int64)
         passes = selection.release(units, bits)
         selected += [(keys, row[:width]) for (row, keys), passed in zip(batch, passes, strict=True) if passed]
-    selected.sort(key=lambda each: repr(each[0]))  # an order that does not depend on the rows
+    selected.sort(key=lambda each: [rank_key(key) for key in each[0]])  # an order that does not depend on the rows
     return [keys for keys, _ in selected], _to_array([row for _, row in selected], width)
+
+
+def rank_key(key: Any) -> tuple[bool, str, Any]:
+    """Return the place of a group key among those of its column: numbers and dates by size, texts by their letters, NULL
+    last. Values of different kinds are never compared with each other.
+
+    >>> sorted(["b", "a", None], key=rank_key), sorted([10, 2, None, 1], key=rank_key)
+    (['a', 'b', None], [1, 2, 10, None])
+    """
+    if key is None:
+        return True, "", ""
+    return False, "number" if isinstance(key, int) else type(key).__name__, key
 
 
 def add_noise(

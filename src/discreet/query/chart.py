@@ -15,6 +15,7 @@ either. No channel leads to an address.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import pairwise
 from math import inf, isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -214,7 +215,7 @@ class _Panel:
     def to_values(self) -> list[Spec]:
         """The data of the panel: one object per estimate, in order."""
         (low, high), has_numbers = self.domain, self.has_numbers
-        values = []
+        values: list[Spec] = []
         for order, mark in enumerate(self.marks):
             estimate = mark.estimate
             lower, upper = _to_double(estimate.lower), _to_double(estimate.upper)
@@ -236,6 +237,13 @@ class _Panel:
                 }
                 | ({} if mark.place is None else {"from": mark.place[0], "to": mark.place[1], "middle": sum(mark.place) / 2})
             )
+        if self.draw is _draw_line:
+            for one, then in pairwise(values):
+                joins = one["outer"] == then["outer"]
+                if joins:
+                    one |= {"next": then["from"], "next_value": then["value"]}
+                    one["joins_reliable"] = one["reliable"] and then["reliable"]
+                then["run"] = one.setdefault("run", 0) + (not (joins and one["joins_reliable"]))
         return values
 
 
@@ -366,9 +374,30 @@ def _shorten(text: str, length: int) -> str:
 def _label_keys(keys: Sequence[Keys]) -> list[str]:
     """Return one label per key: the same for the same keys, different ones for different keys."""
     distinct = list(dict.fromkeys(map(_identify, keys)))
-    words = {_identify(key): _shorten(_word_keys(key), MAX_LABEL) for key in keys}
-    labels = dict(zip(distinct, _make_distinct([words[each] for each in distinct]), strict=True))
+    words = {_identify(key): _word_keys(key) for key in keys}
+    labels = dict(zip(distinct, _make_distinct(_shorten_apart([words[each] for each in distinct])), strict=True))
     return [labels[_identify(key)] for key in keys]
+
+
+def _shorten_apart(texts: Sequence[str]) -> list[str]:
+    """Shorten texts, and those that would look the same so that the part in which they differ stays.
+
+    >>> _shorten_apart(["x" * 50 + "a" + "y" * 50, "x" * 50 + "b" + "y" * 50, "z"])
+    ['…xxxxxxxxayyyyyyyyyyyyyyyyyyyyyyyyyyyyy…', '…xxxxxxxxbyyyyyyyyyyyyyyyyyyyyyyyyyyyyy…', 'z']
+    """
+    labels, alike = [_shorten(text, MAX_LABEL) for text in texts], dict[str, list[int]]()
+    for i, label in enumerate(labels):
+        alike.setdefault(label, []).append(i)
+    for places in alike.values():
+        if len({texts[i] for i in places}) > 1:
+            letters = zip(*(texts[i] for i in places), strict=False)
+            same = next((n for n, each in enumerate(letters) if len(set(each)) > 1), min(len(texts[i]) for i in places))
+            start = max(0, same - MAX_LABEL // 5)
+            for i in places:
+                rest = texts[i][start:]
+                cut = rest if len(rest) < MAX_LABEL else f"{rest[: MAX_LABEL - 2]}…"
+                labels[i] = f"…{cut}" if start else cut
+    return labels
 
 
 def _identify(keys: Keys) -> tuple[tuple[type, Key], ...]:
@@ -393,7 +422,7 @@ def _make_distinct(labels: Sequence[str]) -> list[str]:
         other, times = label, 1
         while other in found:
             times += 1
-            other = f"{label} ({times})"
+            other = f"{label} [same label, no. {times}]"
         found[other] = None
     return list(found)
 
@@ -445,15 +474,26 @@ def _draw_line(panel: _Panel) -> Spec:
         x |= {"type": "quantitative", "scale": {"zero": False, "nice": False, "padding": 14}}
         x["axis"] |= {"format": "d" if max(map(abs, places)) < 10_000 else ",d", "tickMinStep": 1}
         x["axis"] |= {"values": places} if len(places) <= MAX_TICKS else {}
-    line = {"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": _value(panel)}}
+    lines: list[Spec] = [{"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": _value(panel)}}]
+    if not all(mark.estimate.reliable for mark in panel.marks):
+        lines[0]["transform"] = [{"filter": "datum.reliable"}]
+        lines[0]["encoding"]["detail"] = {"field": "run", "type": "nominal"}
+        lines.append(_draw_doubtful_segments(panel, x))
     size = 60 if len(places) <= 40 else 20
     points = {
         "mark": {"type": "point", "size": size, "opacity": 1, **_OUTLINE},
         "encoding": {"x": x, "y": _value(panel), **_SHADE},
     }
     text = {"baseline": "bottom", "dy": -5}
-    layers = [line, *_draw_intervals(panel, {"x": x}, "y", text), points]
+    layers = [*lines, *_draw_intervals(panel, {"x": x}, "y", text), points]
     return {"width": WIDTH, "height": 130 if panel.is_split else 240, "layer": layers}
+
+
+def _draw_doubtful_segments(panel: _Panel, x: Spec) -> Spec:
+    """The pieces of a line that end at a point which is not reliable: thin, pale and dashed."""
+    along = {"x": x, "x2": {"field": "next"}, "y": _value(panel), "y2": {"field": "next_value"}}
+    style = {"type": "rule", "color": BLUE, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.5}
+    return {"mark": style, "encoding": along, "transform": [{"filter": "datum.joins_reliable === false"}]}
 
 
 def _draw_cells(panel: _Panel) -> Spec:

@@ -27,6 +27,7 @@ the bounds is private.
 
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
+from typing import Any
 
 from discreet import formats
 from discreet._numbers import nearest_float
@@ -267,11 +268,40 @@ def explain_outside(bounded: BoundedQuery) -> str:
 def _explain_group(group: ast.Grouping, bounded: BoundedQuery) -> str:
     """A group that is computed from a column is computed from its clipped values."""
     declared = [name for name in columns_in(group.value) if bounded.table.columns[name].lower is not None]
-    clipped = [f"`{name}` is clipped to {format_bounds(ast.Ref(name), bounded)}" for name in dict.fromkeys(declared)]
+    filtered = {name: _find_filtered_ends(name, bounded) for name in declared}
+    names = [name for name, (below, above) in filtered.items() if not (below and above)]
+    clipped = [f"`{name}` is clipped to {format_bounds(ast.Ref(name), bounded)}" for name in names]
     if not clipped:
         return ""
+    if _keeps_order(group) and any(filtered[names[0]]):
+        below, _ = filtered[names[0]]
+        end = "the last group also holds what lies above" if below else "the first group also holds what lies below"
+        return f"{clipped[0]}: {end}. Filter with WHERE to leave it out."
     ends = "the first and last group" if _keeps_order(group) else "the groups that these bounds fall into"
     return f"{' and '.join(clipped)}: {ends} also hold what lies outside. Filter with WHERE to leave it out."
+
+
+def _find_filtered_ends(name: str, bounded: BoundedQuery) -> tuple[bool, bool]:
+    """Return whether WHERE leaves out what lies below the bounds of a column, and what lies above: it compares values before
+    they are clipped. Only comparisons with constants that all must hold are looked at."""
+    column, where = bounded.table.columns[name], bounded.query.where
+    ends: tuple[Any, Any] = column.number_bounds or column.moment_bounds
+    lower, upper = ends
+    below = above = False
+    for part in where.parts if isinstance(where, ast.All) else (where,):
+        match part:
+            case ast.Compare(order=order, left=ast.Ref(column=found), right=ast.Constant() | ast.Number() as right):
+                if found != name or type(right.value) is not type(lower):
+                    continue
+                constant: Any = right.value
+                at_least, at_most = constant >= lower, constant <= upper
+                below |= at_least and order in (ast.Order.AT_LEAST, ast.Order.MORE, ast.Order.EQUAL)
+                above |= at_most and order in (ast.Order.AT_MOST, ast.Order.LESS, ast.Order.EQUAL)
+                if column.kind is Kind.DATE and order is ast.Order.LESS:  # before the day after the last
+                    above |= constant.toordinal() - 1 == upper.toordinal()
+            case _:
+                pass
+    return below, above
 
 
 def _keeps_order(group: ast.Grouping) -> bool:

@@ -16,6 +16,12 @@ symmetric with a log-concave distribution, so ln P(X ≥ x) is concave, and a gr
 at most P(X ≥ 9e) ≤ ½·(1 − confidence)^(9e/(e+1)). No rule on noisy numbers can promise that *of the flagged estimates* few
 are wrong, whatever the data: where the truth is just too small for a flag, only noise raises one.
 
+Where the interval of the row count includes 0, the interval of an average, variance, covariance, correlation or quantile is
+the whole range that the declared bounds allow. The statistic of no rows does not exist, and over a count that may be 0 the
+noisy sums do not bound one: a quotient by a count that noise made negative clips to one end of the range, which would be an
+interval of width 0 about a group that may be empty. Coverage stays, because every value that such a statistic can have lies
+in that range: the interval is replaced by a superset of it.
+
 How a quantile is read off a tree of noisy counts. For a share q let D(b) = (1−q)·(rows in cells up to b) − q·(rows in cells
 above b). It only grows with b, and the quantile's cell b* is the first where D ≥ 0. Going down the tree to b, every level
 has one node's siblings to the left, which are below, and to the right, which are above; so D(b) is a weighted sum of noises
@@ -141,6 +147,11 @@ def is_reliable_count(count: float, error: float) -> bool:
     return count > 0 and is_close(count, count - error, count + error)
 
 
+def may_be_empty(count: float, error: float) -> bool:
+    """Return whether the interval of a noisy row count includes 0, so that an average over these rows may not exist."""
+    return count <= error
+
+
 def estimate_count(n: int, error: int) -> Estimate:
     """Return a count with its interval. A negative one is noise, however small its interval is beside it."""
     return Estimate(n, n - error, n + error, n >= 0 and is_close(n, n - error, n + error))
@@ -209,6 +220,8 @@ class Average:
         least, greatest = self.lower << FRACTION_BITS, self.upper << FRACTION_BITS
         possible = base + low <= greatest and base + high >= least  # else the noise was larger than its error
         low, guess, high = (min(max(base + x, least), greatest) for x in (low, guess, high))
+        if may_be_empty(count, count_error):
+            low, high = least, greatest
         narrow = 4 * (high - low) <= greatest - least  # else the interval says little more than the declared range does
         reliable = possible and narrow and is_reliable_count(count, count_error) and is_close(guess, low, high)
         return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), reliable)
@@ -221,6 +234,8 @@ class Average:
         found = self.bound_variance(total, squares, count, total_error, squares_error, count_error)
         possible = found[0] <= greatest and found[2] >= 0  # else clamping makes a point of it that says nothing
         low, guess, high = (min(max(x, 0), greatest) for x in found)
+        if may_be_empty(count, count_error):
+            low, high = 0, greatest
         reliable = possible and is_reliable_count(count, count_error) and 4 * (high - low) <= greatest
         fine = 2 * self.exponent - FRACTION_BITS
         if root:  # √(x/2^40) = √(x·2^40)/2^40
@@ -306,6 +321,8 @@ class PairAverage:
         greatest, found = -(-(widths << FRACTION_BITS) // 4), _bound_covariance(noisy, errors)
         possible = found[0] <= greatest and found[2] >= -greatest
         low, guess, high = (min(max(x, -greatest), greatest) for x in found)
+        if may_be_empty(noisy.pairs, errors.pairs):
+            low, high = -greatest, greatest
         narrow = 4 * (high - low) <= 2 * greatest
         reliable = possible and narrow and is_reliable_count(noisy.pairs, errors.pairs) and is_close(guess, low, high)
         fine = self.left.exponent + self.right.exponent - FRACTION_BITS
@@ -330,6 +347,8 @@ class PairAverage:
         possible = low <= high and low <= one and high >= -one
         guess = (covariance[1] << FRACTION_BITS) // root if root else 0
         low, high = (min(max(end, -one), one) for end in (low, high))
+        if may_be_empty(noisy.pairs, errors.pairs):
+            low, high = -one, one
         guess = min(max(guess, low), high)
         narrow = least > 0 and 4 * (high - low) <= 2 * one
         reliable = possible and narrow and is_reliable_count(noisy.pairs, errors.pairs) and is_close(guess, low, high)
@@ -489,6 +508,8 @@ def estimate_quantiles(value: ast.Value, estimator: "QuantileEstimator", noisy: 
     lows, highs = (tree.first_cell + found.first_cell) * width, (tree.first_cell + found.last_cell + 1) * width - 1
     steps = (np.clip(ends, grid_range.lower, grid_range.upper).tolist() for ends in (values, lows, highs))
     for step, low, high, size, agree in zip(*steps, sizes, found.sides_agree.tolist(), strict=True):
+        if may_be_empty(size, size_error):
+            low, high = grid_range.lower, grid_range.upper
         narrow = 4 * (high - low) <= grid_range.upper - grid_range.lower  # else it says little more than the bounds do
         reliable = agree and narrow and is_reliable_count(size, size_error) and is_close(step, low, high)
         yield Estimate(*to_numbers(step, low, high, grid_range.exponent), reliable)

@@ -328,11 +328,10 @@ def reproduce(published: Path, arguments: Sequence[str]) -> None:
         sys.exit(USAGE)
     try:
         workload = read_workload(published / "plan.toml", beside=arguments[0])
-        key = (
-            None
-            if workload.ledger is None
-            else _require_known_key(published, resolve_key_path(workload.ledger, *arguments[1:]), workload.ledger)
-        )
+        key = None
+        if workload.ledger is not None:
+            given = arguments[1] if len(arguments) > 1 else None
+            key = _require_known_key(published, resolve_key_path(workload.ledger, given, "KEY"), workload.ledger)
         publication = publish(workload, "again", key=key)
     except DiscreetError as refused:
         sys.exit(f"{refused}\n{USAGE}")

@@ -85,3 +85,14 @@ def test_the_testbed_is_real() -> None:
                 session.ask("SELECT COUNT(*) AS n FROM people", epsilon=1, bits=seeded_bits(1))
         folder = testbed.folder
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_sizes_that_take_hours_are_refused_at_once(name: str) -> None:
+    attack = ATTACKS[name]
+    sizes = [option for option, default in attack.options.items() if isinstance(default, int) and option != "seed"]
+    assert set(attack.limits) == set(sizes)
+    for size in sizes:
+        assert attack.options[size] <= attack.limits[size]
+        with pytest.raises(BadParameter, match=f"{size} is 1,000,000,000: too many .* Give at most {attack.limits[size]:,}"):
+            attack.run(**{size: 10**9})

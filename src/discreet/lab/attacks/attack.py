@@ -8,7 +8,7 @@ noise is reported.
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from inspect import signature
 from math import exp, sinh, sqrt, tanh
@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from discreet._numbers import Number
+from discreet._numbers import Number, check_int
 from discreet.accounting.risk import posterior_range
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger import open_ledger
@@ -46,6 +46,7 @@ class Attack:
     name: str
     summary: str
     function: Callable[..., AttackResult]
+    limits: Mapping[str, int] = field(default_factory=dict)  # the largest values that are computed within about a minute
 
     @property
     def options(self) -> dict[str, Any]:
@@ -58,6 +59,9 @@ class Attack:
             if name not in self.options:
                 known = ", ".join(self.options)
                 raise BadParameter("option", repr(name), f"not an option of the attack {self.name}", f"it has {known}")
+            if name in self.limits and check_int(options[name], name) > self.limits[name]:
+                most = f"give at most {self.limits[name]:,}"
+                raise BadParameter(name, f"{options[name]:,}", "too many to compute while you wait", most)
         return self.function(**options)
 
 

@@ -82,5 +82,8 @@ def _ask_ledger(testbed: Testbed, epsilon: Fraction) -> str | None:
 
 
 AVERAGING = Attack(
-    "averaging", "the mean of 500 noisy answers, and why a repeated query returns the recorded one", averaging
+    "averaging",
+    "the mean of 500 noisy answers, and why a repeated query returns the recorded one",
+    averaging,
+    {"answers": 10_000},
 )

@@ -78,4 +78,9 @@ def _simulate(scale: Fraction, times: int, bits: Bits) -> int:
     return int(((difference > 0) == (secret == 1)).sum())
 
 
-DIFFERENCING = Attack("differencing", "two counts that differ in one person, and what their difference says", differencing)
+DIFFERENCING = Attack(
+    "differencing",
+    "two counts that differ in one person, and what their difference says",
+    differencing,
+    {"rehearsals": 1_000_000},
+)

@@ -110,8 +110,14 @@ def collect_refusals(event: Claim, names: list[Any]) -> tuple[str | None, str | 
 
 
 CATASTROPHE = Attack(
-    "catastrophe", "a noisy count, or with probability δ the whole table: (ε, δ)-private, and harmful", catastrophe
+    "catastrophe",
+    "a noisy count, or with probability δ the whole table: (ε, δ)-private, and harmful",
+    catastrophe,
+    {"people": 10_000, "releases": 10_000},
 )
 NAME_AND_SHAME = Attack(
-    "name-and-shame", "each record in clear with probability δ: (0, δ)-private, nδ people exposed", name_and_shame
+    "name-and-shame",
+    "each record in clear with probability δ: (0, δ)-private, nδ people exposed",
+    name_and_shame,
+    {"people": 10_000, "releases": 10_000},
 )

@@ -81,4 +81,9 @@ def _ask_sum(pay: float, epsilon: Fraction, source: Bits) -> tuple[Fraction, int
     return step, int(is_on_grid(sums, step).sum())
 
 
-FLOAT_GRID = Attack("float-grid", "which of two numbers an answer came from, by the lowest bits of a double", float_grid)
+FLOAT_GRID = Attack(
+    "float-grid",
+    "which of two numbers an answer came from, by the lowest bits of a double",
+    float_grid,
+    {"answers": 1_000_000},
+)

@@ -110,4 +110,9 @@ def _simulate(scale: Fraction, times: int, source: Bits) -> int:
     return int((votes.argmax(axis=1) == secret).sum())
 
 
-INTERSECTION = Attack("intersection", "a 4-anonymous and a 6-anonymous table, and one patient who is in both", intersection)
+INTERSECTION = Attack(
+    "intersection",
+    "a 4-anonymous and a 6-anonymous table, and one patient who is in both",
+    intersection,
+    {"rehearsals": 1_000_000},
+)

@@ -169,5 +169,8 @@ def _ask_ledger(testbed: Testbed, secret: Secret, epsilon: Fraction, few: int) -
 
 
 RECONSTRUCTION = Attack(
-    "reconstruction", "a column of secret bits from many counts, and how the ledger prevents it", reconstruction
+    "reconstruction",
+    "a column of secret bits from many counts, and how the ledger prevents it",
+    reconstruction,
+    {"people": 1_000, "questions": 10_000, "parts": 1_000},
 )
