@@ -25,6 +25,7 @@ from tests.support.people_csv import write_people
 
 COUNT = '"SELECT COUNT(*) AS n FROM people"'
 ASK = f"ask people.csv {COUNT}"
+BY_DEPT = 'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"'
 PAID = "--unit id --epsilon 1"
 USAGE = "--help"
 """The way out of what typer refuses: the line that shows the help of the command."""
@@ -47,7 +48,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --neighbours add_remove", 2, "--neighbours add_remove", "add-remove"),
         (f"ask peple.csv {COUNT} {PAID}", 4, "peple.csv", "path"),
         (f"{ASK} {PAID} --policy polcy.toml", 4, "polcy.toml", "path"),
-        (f"{ASK} --epsilon 1 --policy typo.toml", 2, "--policy kid", "kind"),
+        (f"{ASK} --epsilon 1 --policy typo.toml", 2, "--policy typo.toml, columns.id.kid:", "kind"),
         ('epsilon "5*gausian(sigma=1)" --delta 1e-6', 2, "gausian", "gaussian"),
         ('epsilon "gaussian(sgma=1)" --delta 1e-6', 2, "sgma", "sigma"),
         ("calibrate gausian --epsilon 1 --delta 1e-6", 2, "MECHANISM gausian", "gaussian"),
@@ -129,6 +130,11 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("calibrate gaussian --epsilon 1 --delta 1e-6 --times 0", 2, "--times 0", "at least 1|larger"),
         ("calibrate gaussian --epsilon 1 --delta 1e-6 --rate 3", 2, "--rate 3", "at most 1"),
         (f"{ASK} {PAID} --csv --json", 2, "--csv --json", "one of the two"),
+        (f"{ASK} {PAID} --consistent", 2, "--consistent", "GROUP BY, or leave out --consistent"),
+        (f'{BY_DEPT[:-1]} LIMIT 1" {PAID} --keys dept=a,b --consistent', 2, "--consistent",
+         "[Ll]eave out HAVING and LIMIT"),
+        (f"{BY_DEPT} {PAID} --keys dept=a,b --bounds pay=0:9 --consistent".replace("COUNT(*)", "AVG(pay)"), 2,
+         "--consistent", "count or a sum"),
     ],
     "wrong files": [
         (f"ask missing.csv {COUNT} {PAID}", 4, "missing.csv", "path"),
@@ -192,6 +198,26 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --error 5", 2, "--epsilon --error", "--epsilon or --error"),
         ("demo --epsilon 0", 2, "--epsilon 0", "above 0"),
     ],
+    "accounts of a ledger": [
+        (f"{BY_DEPT} {PAID} --ledger hr.ledger --account hr", 2, "keys dept", "--keys dept=a,b,c.*open an account with a δ"),
+        (f"{BY_DEPT} --unit id --ledger hr.ledger --account hr", 2, "--keys `dept` --epsilon",
+         "In place of --keys, an account"),
+        (f"{BY_DEPT} {PAID} --ledger hr.ledger --account hr --delta 1e-6", 2, "--delta 1e-6:", "--keys.*account with a δ"),
+        (f"{ASK} --unit dept --epsilon 0.1 --ledger charged.ledger --account hr", 2, "--unit 'dept' 'hr'",
+         "unit 'id', or open another account"),
+        (f"{ASK} --unit id --epsilon 0.1 --neighbours replace --ledger charged.ledger --account hr", 2,
+         "--neighbours 'hr'", "relation, or open another account"),
+        ("publish missing-ledger.toml --yes --to out", 4, "budget.ledger missing.ledger",
+         r"discreet ledger open \S*missing.ledger --account pay --epsilon 2"),
+    ],
+    "policy files": [
+        (f"{ASK} --epsilon 1 --policy bad-unit.toml", 2, "--policy bad-unit.toml, unit: 'patients'", "`id`"),
+        (f"{ASK} --epsilon 1 --policy bad-limit.toml", 2, 'bad-limit.toml, max_rows: "many" whole', "max_rows = 1"),
+        (f"{ASK} --epsilon 1 --policy zero-limit.toml", 2, "zero-limit.toml, max_groups: 0 whole", "max_groups = 1"),
+        (f"{ASK} --epsilon 1 --policy bad-least.toml", 2, "bad-least.toml, least_epsilon: 0", "above 0"),
+        (f"{ASK} --epsilon 1 --policy bad-column.toml", 2, "bad-column.toml, columns.dpet:", "'dept'"),
+        ("policy init people.csv --out new.toml", 2, "--unit missing", "--unit id"),
+    ],
     "repeated flags": [
         (f"{ASK} {PAID} --epsilon 2", 2, "--epsilon", "once"),
         (f"{ASK} {PAID} --unit id", 2, "--unit", "once"),
@@ -232,6 +258,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "policy.toml": POLICY.format(kind="kind", dept="text"),
         "plan.toml": PLAN.format(budget="[budget]\nepsilon = 1\n", sql="sql"),
         "no-budget.toml": PLAN.format(budget="", sql="sql"),
+        "missing-ledger.toml": PLAN.format(
+            budget='[budget]\nepsilon = 2\nledger = "missing.ledger"\naccount = "pay"\n', sql="sql"
+        ),
+        "bad-unit.toml": POLICY.format(kind="kind", dept="text").replace('unit = "id"', 'unit = "patients"'),
+        "bad-limit.toml": 'max_rows = "many"\n' + POLICY.format(kind="kind", dept="text"),
+        "zero-limit.toml": "max_groups = 0\n" + POLICY.format(kind="kind", dept="text"),
+        "bad-least.toml": "least_epsilon = 0\n" + POLICY.format(kind="kind", dept="text"),
+        "bad-column.toml": POLICY.format(kind="kind", dept="text").replace("dept", "dpet"),
         "typo-plan.toml": PLAN.format(budget="[budget]\nepsilon = 1\n", sql="squel"), "policy.json": "{}",
     }  # fmt: skip
     for name, text in texts.items():
@@ -249,6 +283,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ledger.open_account("hr", 1)
     with sqlite3.connect(folder / "broken.ledger") as database:
         database.execute("UPDATE discreet_accounts SET spent = 'nothing'")
+    with open_ledger(folder / "charged.ledger", create=True) as ledger:
+        ledger.open_account("hr", 1)
+    session = connect(folder / "people.csv", unit="id", ledger=folder / "charged.ledger", account="hr")
+    session.ask("SELECT COUNT(*) AS n FROM people", epsilon=0.1)
     (folder / "open.key").write_text("A" * 43 + "=\n")
     (folder / "open.key").chmod(0o644)
     (folder / "release.json").write_text(json.dumps({}))

@@ -310,6 +310,20 @@ def spell_text(text: str, spellings: Mapping[str, str]) -> str:
     return _PARAMETER.sub(spell, text)
 
 
+def spell_notes(text: str) -> str:
+    """Spell the parameters that the notes of an answer or of a quote name as flags.
+
+    >>> spell_notes("max_rows is not declared; label= names their new state")
+    '--max-rows is not declared; --label names their new state'
+    """
+    return re.sub(r"(?<![\w-])(max_groups|max_rows|label=)(?!\w)", lambda found: to_flag(found[0].rstrip("=")), text)
+
+
+def to_flag(name: str) -> str:
+    """The flag of a parameter."""
+    return f"--{name.replace('_', '-')}"
+
+
 def _spell_value(value: str) -> str:
     if not value.startswith(("{", "(")):
         return value.strip("\"'")

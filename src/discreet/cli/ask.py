@@ -1,9 +1,10 @@
 """`discreet ask`: reserve the cost, run the query, record the answer, print it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from discreet.cli.app import ASKING, app
+from discreet.cli.app import ASKING, app, spell_notes
 from discreet.cli.options import (
     AccountName,
     AnswerId,
@@ -129,7 +130,8 @@ def ask(
     else:
         from rich.console import Console
 
-        Console().print(answer)
+        notes = tuple(map(spell_notes, answer.notes))
+        Console().print(replace(answer, explanation=spell_notes(answer.explanation), notes=notes))
     if plot == TERMINAL:
         print_chart(answer)
     elif plot is not None:  # after the answer, which is charged and must be shown whatever becomes of the chart
@@ -161,10 +163,15 @@ def _check_plot(path: str, *, printed_alone: bool) -> None:
 
 def _check_additive(session: "Asking", sql: str) -> None:
     """Refuse --consistent before anything is charged where groups cannot add up."""
-    from discreet.query.postprocess import check_additive
+    from discreet.query.postprocess import WHOLE_HINT, check_additive
 
     outline = session.outline(sql)
-    check_additive(outline.query.groups, [column.is_additive for column in outline.columns], outline.query.view)
+    try:
+        check_additive(outline.query.groups, [column.is_additive for column in outline.columns], outline.query.view)
+    except BadParameter as refused:
+        leave_out = "leave out HAVING and LIMIT" if refused.hint == WHOLE_HINT else refused.hint
+        reason = f"the answer is {refused.value}, and {refused.reason}"
+        raise BadParameter("--consistent", "given", reason, f"{leave_out}, or leave out --consistent") from None
 
 
 def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> "tuple[IO[str], SigningKey] | None":
