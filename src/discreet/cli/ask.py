@@ -95,6 +95,11 @@ def ask(
     if id is not None and ledger is None and not remote:
         reason = "only a ledger remembers what was charged under an id"
         raise BadParameter("--id", id, reason, "give --ledger too, or leave --id out")
+    if fresh and ledger is None and not remote:
+        reason = "without a ledger no answer is recorded, and every answer is fresh"
+        raise BadParameter("--fresh", "given", reason, "give --ledger too, or leave --fresh out")
+    if size is not None and error is None and epsilon is not None:
+        raise BadParameter("--size", size, "only an error can be relative to a size", "give --error, or leave --size out")
     if plot is not None:
         _check_plot(plot, printed_alone=json or csv)
     arguments = QueryArguments(

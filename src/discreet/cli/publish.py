@@ -209,10 +209,13 @@ def _explain_free(published: "Publication") -> str:
 
 
 def _print_outcome(published: "Publication") -> None:
+    from discreet.formats import count_things
+
+    tables = count_things(len(published.answers), "table")
     estimates = [estimate for answer in published.answers.values() for _, row in answer.rows for estimate in row]
     reliable = sum(estimate.reliable for estimate in estimates)
     print_line(
-        f"{published.folder}: {len(published.answers)} tables, {reliable:,} of {len(estimates):,} estimates reliable. "
+        f"{published.folder}: {tables}, {reliable:,} of {len(estimates):,} estimates reliable. "
         + (_explain_free(published) if published.free else str(published.cost))
     )
     if published.missing_charts:

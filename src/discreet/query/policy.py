@@ -39,7 +39,7 @@ TABLE_FIELDS = {
 }
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
 _KINDS = ", ".join(kind.value for kind in Kind)
-POLICY_HINT = "see docs/asking.md, or write a new one with `discreet policy init`"
+POLICY_HINT = "correct it, or write a new one with `discreet policy init`"
 
 
 def read_policy(text: str, file: str = "") -> Table:

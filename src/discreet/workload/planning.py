@@ -379,7 +379,7 @@ def read_plan(path: "str | PathLike[str]", *, assume_account: bool = False) -> W
     Raises:
         PlanRefused: it has several problems, in the file, its account, its source or its queries; all are listed.
     """
-    workload, problems = parse_sound_parts(read_plan_file(path), Path(path).parent)
+    workload, problems = parse_sound_parts(read_plan_file(path), Path(path).parent, str(path))
     if workload is None:
         problems.raise_all()
     assert workload is not None
