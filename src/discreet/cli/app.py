@@ -131,8 +131,8 @@ class Command(TyperCommand):
             found = self.make_parser(ctx).parse_args(args=given)[0]
             missing = [each.opts[0] for each in self.get_params(ctx) if each.required and found.get(each.name) is None]
             example = _EXAMPLE.search(self.epilog or "")
-            mistake.message = f"Missing: {', '.join(missing)}." + (f" Example: {example[1]}" if example else "")
-            mistake.format_message = lambda: mistake.message
+            text = f"Missing: {', '.join(missing)}." + (f" Example: {example[1]}" if example else "")
+            raise UsageError(text, ctx) from None
         elif extra := _EXTRA.fullmatch(mistake.message):
             names = {each.name for each in self.params}
             hint = "Put the whole query in double quotes" if "sql" in names else "Leave it out, or put a text in quotes"

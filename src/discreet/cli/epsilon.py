@@ -4,9 +4,8 @@ The picture needs the extra `lab`.
 """
 
 from fractions import Fraction
-from math import inf
 from itertools import cycle
-from math import isfinite, log10
+from math import inf, isfinite, log10
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer

@@ -134,7 +134,7 @@ def list_sections(page: str) -> list[str]:
 
 QUERY_TOPIC = "asking#what-a-query-may-be"
 SQL_WORDS = (
-    "select", "from", "where", "group by", "having", "order by", "limit", "join", "and", "or", "not", "in", "between", "like",
+    "select", "from", "where", "group by", "having", "order by", "limit", "join", "not", "in", "between", "like",
     "is null", "case", "distinct", "sql",
 )  # fmt: skip
 """Words of SQL, which the section about queries explains."""
