@@ -35,6 +35,8 @@ from benchmarks.table import Section  # noqa: E402
 
 EXAMPLES = HERE.parent / "examples"
 TURNS, CLIENTS, SECONDS, REQUESTS = 300, 8, 8.0, 10_000
+WARM_REQUESTS = 10_000
+"""Requests that fill the caches, whose sizes are bounded, before memory is measured."""
 QUERY = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean_pay FROM people WHERE pay > {} GROUP BY dept"
 EPSILON = "0.0001"
 PAGES = ("/", "/t/people", "/t/people/ask", "/asks", "/b", "/r", "/people", "/me", "/trail", "/state", "/lab")
@@ -61,7 +63,7 @@ class Running:
 def start_service(folder: Path) -> Iterator[Running]:
     """Serve a copy of the example with the schedule and the limits off."""
     copy_example(folder)
-    environment = os.environ | {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {"DISCREET_STATE": str(folder / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(HERE / "serve.py"), "--service", str(folder / "data")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
@@ -156,14 +158,15 @@ def overhead() -> Section:
     """What HTTP, the queue and the control database add to an ask."""
     section = Section(
         "Serving: one ask, over HTTP and in process",
-        f"Milliseconds; {TURNS} new answers each, in turns, one client; release schedule off. Added: at the same quantile.",
+        f"Milliseconds; {TURNS} new answers each, in turns, one client; release schedule off. Added: at the same quantile. "
+        + describe_load(),
         ["what", "median", "p99", "goal"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
         remote, local = open_both(Path(name), service)
         times: dict[str, list[float]] = {"local": [], "remote": [], "quote": [], "local quote": []}
         for turn in range(-20, TURNS):
-            query = QUERY.format(50 + (turn + 20) / 1000)
+            query = QUERY.format(f"{50 + (turn + 20) / 1000:.3f}")
             taken = {
                 "local": timed(lambda query=query: local.ask(query, epsilon=float(EPSILON))),
                 "remote": timed(lambda query=query: remote.ask(query, epsilon=float(EPSILON))),
@@ -191,7 +194,7 @@ def open_both(folder: Path, service: Running) -> tuple[Any, Any]:
     from discreet import connect
     from discreet.ledger import open_ledger
 
-    os.environ["DISCREET_CONFIG"], os.environ["DISCREET_STATE"] = str(folder / "client"), str(folder / "owner")
+    os.environ["DISCREET_CONFIG"] = str(folder / "client")  # what the client remembers
     copy_example(folder / "local")
     data, place = folder / "local" / "data", folder / "local.ledger"
     with open_ledger(place, create=True) as ledger:
@@ -232,17 +235,17 @@ def throughput() -> Section:
     section = Section(
         "Serving: one process under load",
         f"{CLIENTS} clients for {SECONDS:g} s each on the machine of the service; release schedule off. Pages: one client, "
-        "milliseconds, median and p99 of 60 loads each, the slowest page.",
+        "milliseconds, median and p99 of 60 loads each, the slowest page. " + describe_load(),
         ["what", "figure", "goal"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
         first = Client(service)
         first.ask(QUERY.format(1), "warm")
-        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(2 + i / 100_000), f"new-{i}"))
+        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(f"{2 + i / 100_000:.5f}"), f"new-{i}"))
         section.add("new answers per second", f"{rate:.0f}", "≥ 25")
         rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(1), f"again-{i}"))
         section.add("recorded answers per second", f"{rate:.0f}", "≥ 300")
-        rate = count_per_second(service, lambda client, i: client.quote(QUERY.format(3 + i / 100_000)))
+        rate = count_per_second(service, lambda client, i: client.quote(QUERY.format(f"{3 + i / 100_000:.5f}")))
         section.add("quotes per second", f"{rate:.0f}", "")
         first = Client(service)  # the service closes connections that are idle
         pages = {path: [timed(lambda path=path: first.load(path)) for _ in range(60)] for path in PAGES}
@@ -254,7 +257,7 @@ def throughput() -> Section:
 
 def count_per_second(service: Running, run: Callable[[Client, int], None]) -> float:
     """Return how often all clients together do something in a second."""
-    numbers, lock, done = iter(range(1 << 30)), threading.Lock(), [0] * CLIENTS
+    numbers, lock, done, problems = iter(range(1 << 30)), threading.Lock(), [0] * CLIENTS, list[Exception]()
     start = time.perf_counter()
 
     def work(which: int) -> None:
@@ -262,7 +265,11 @@ def count_per_second(service: Running, run: Callable[[Client, int], None]) -> fl
         while time.perf_counter() - start < SECONDS:
             with lock:
                 number = next(numbers)
-            run(client, number)
+            try:
+                run(client, number)
+            except Exception as problem:
+                problems.append(problem)
+                return
             done[which] += 1
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(CLIENTS)]
@@ -270,6 +277,8 @@ def count_per_second(service: Running, run: Callable[[Client, int], None]) -> fl
         thread.start()
     for thread in threads:
         thread.join()
+    if problems:
+        raise problems[0]
     return sum(done) / (time.perf_counter() - start)
 
 
@@ -277,24 +286,24 @@ def memory() -> Section:
     """Whether a service that is asked much grows."""
     section = Section(
         "Serving: memory",
-        f"Resident memory of the one process after tenths of {REQUESTS:,} requests: quotes of queries that all differ, "
-        "recorded answers, tables, pages. Goal: flat, at most 5% more in the second half.",
+        f"Resident memory of the process after tenths of {REQUESTS:,} requests, {WARM_REQUESTS:,} others before them: "
+        "quotes of queries that all differ, recorded answers, tables, pages. Goal: at most 5% more in the second half.",
         ["requests", "megabytes"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
         client, sizes = Client(service), []
         client.ask(QUERY.format(1), "first")
-        for i in range(REQUESTS):
+        for i in range(-WARM_REQUESTS, REQUESTS):
             match i % 4:
                 case 0:
-                    client.quote(QUERY.format(2 + i / 100_000))
+                    client.quote(QUERY.format(f"{20 + i / 10_000:.4f}"))
                 case 1:
                     client.ask(QUERY.format(1), f"again-{i}")
                 case 2:
                     client.send("GET", "/api/v1/tables/people")
                 case _:
                     client.load(PAGES[i // 4 % len(PAGES)])
-            if (i + 1) % (REQUESTS // 10) == 0:
+            if i >= 0 and (i + 1) % (REQUESTS // 10) == 0:
                 sizes.append(resident_megabytes(service.process))
                 section.add(f"{i + 1:,}", f"{sizes[-1]:.0f}")
     section.add("growth in the second half", f"{sizes[-1] / sizes[4] - 1:+.1%}")
@@ -306,6 +315,11 @@ def resident_megabytes(process: int) -> float:
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text(encoding="ascii"))
     assert found is not None
     return int(found[1]) / 1024
+
+
+def describe_load() -> str:
+    """Say how busy the machine is with other things: goals are those of a quiet one."""
+    return f"Load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
 
 
 def timed(run: Callable[[], object]) -> float:

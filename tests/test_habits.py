@@ -114,7 +114,7 @@ def commands_of(target: str) -> list[str]:
 
 def documented_targets() -> set[str]:
     """What `make help` lists."""
-    return set(re.findall(r"^([a-z]+):.*##", MAKEFILE, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):.*##", MAKEFILE, re.MULTILINE))
 
 
 def wrong_hooks(config: Any) -> list[str]:

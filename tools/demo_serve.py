@@ -23,7 +23,7 @@ PRINTED = re.compile(r'discreet\.connect\("(?P<address>[^"]+)", token="(?P<token
 @contextmanager
 def start_service(folder: Path) -> Iterator[tuple[str, str]]:
     """Serve examples/ on a free port. Yields the address of its table and a token."""
-    places = {"XDG_STATE_HOME": folder / "state", "XDG_CONFIG_HOME": folder / "config", "XDG_DATA_HOME": folder / "data"}
+    places = {"DISCREET_STATE": folder / "state", "DISCREET_CONFIG": folder / "client"}
     environment = os.environ | {name: str(path) for name, path in places.items()} | {"COLUMNS": "300"}
     command = [sys.executable, "-m", "discreet", "serve", str(EXAMPLES), "--port", "0", "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -53,7 +53,7 @@ def main() -> None:
     """Run the demonstration."""
     started = time.monotonic()
     with TemporaryDirectory(prefix="discreet-demo-") as name:
-        os.environ["DISCREET_CONFIG"] = str(Path(name) / "client")  # the client pins the service there
+        os.environ["DISCREET_CONFIG"] = str(Path(name) / "client")  # where the client remembers services
         print("$ discreet serve examples/")
         with start_service(Path(name)) as (address, token):
             import discreet

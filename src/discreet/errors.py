@@ -81,7 +81,11 @@ class DiscreetError(Exception):
 
 
 def restore_error(kind: type[DiscreetError], args: tuple[object, ...], fields: dict[str, object]) -> DiscreetError:
-    """Return a copy of an error, from its message and its fields."""
+    """Return a copy of an error, from its message and its fields.
+
+    >>> restore_error(NotFound, ("No such table.",), {"reason": "No such table", "hint": ""}).reason
+    'No such table'
+    """
     copied = kind.__new__(kind, *args)
     copied.args = args
     vars(copied).update(fields)

@@ -27,6 +27,7 @@ from discreet.ledger.keys import resolve_key_path, rotate_key
 from discreet.ledger.verify import find_divergence, verify
 from discreet.planner import Histogram, Mean, plan
 from discreet.remote.connection import check_token
+from discreet.serve.config import read_config
 from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
 from discreet.session.session import Session
@@ -34,8 +35,8 @@ from discreet.workload import publish, read_workload
 from tests.support.console import run, run_process
 
 ROOT = Path(__file__).parents[2]
-WITHOUT_JSON = {"policy init", "ledger head", "ledger key"}
-"""What these print is itself a file for programs: TOML, a signed JSON head, a key."""
+WITHOUT_JSON = {"policy init", "ledger head", "ledger key", "serve run"}
+"""What these print is itself a file for programs: TOML, a signed JSON head, a key; `serve run` runs until it is ended."""
 
 
 def commands(command: Any, name: str = "") -> list[tuple[str, Any]]:
@@ -141,6 +142,10 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "calibrate": (discreet.calibrate,),
     "verify": (verify,),
     "audit": (audit,),
+    "serve run": (read_config,),
+    "serve check": (),
+    "serve policy-accept": (),
+    "serve invite": (),
     "lab list": (),
     "lab show": (save_png,),
     "lab all": (save_png,),
@@ -205,7 +210,10 @@ def find_flags(program: str) -> list[str]:
     return [found for text in strings(ast.parse(program)) for found in FLAG.findall(COMMAND_LINE.sub("", str(text.value)))]
 
 
-FOR_BOTH = {"formats.py", "magic.py", "remote/trust.py", "query/answer.py", "session/missing.py", "workload/planning.py"}
+FOR_BOTH = {
+    "formats.py", "magic.py", "remote/trust.py", "query/answer.py", "query/missing.py", "session/missing.py",
+    "workload/planning.py", "serve/config.py",
+}  # fmt: skip
 """Variables of CSS; a note that is shown in a shell and in Python; places that write a command to fill in."""
 
 

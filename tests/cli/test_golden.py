@@ -87,6 +87,7 @@ CASES = {
     "discreet publish publish.toml --to published --yes --json": "folder remaining",
     f"discreet quote people.csv {COUNTS} {DECLARED} --error 5% --size 1000 --json": "",
     f"discreet quote people.csv {SELECTED} --epsilon 1 --json": "",
+    "discreet serve check served --json": "",
     "discreet source lift broken.csv --ledger hr.ledger --json": "",
     "discreet source list --ledger hr.ledger --json": "",
     "discreet verify release.json --ledger hr.ledger --json": "trusted",
@@ -105,7 +106,6 @@ TREE = dict(walk(get_command(app)))
 COMMANDS = {name: command for name, command in TREE.items() if not hasattr(command, "commands")}
 PRINT_NO_JSON = {
     "discreet policy init", "discreet serve run", "discreet serve policy-accept", "discreet serve invite",
-    "discreet serve check",  # its JSON is read in test_serve.py
     "discreet login",  # needs a service: test_service.py has it
 }  # fmt: skip
 
@@ -202,6 +202,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     release["release"]["rows"] = []
     (folder / "forged_release.json").write_text(json.dumps(release), "utf-8")
     (folder / "forged_head.json").write_text(json.dumps(head | {"entries": 1}), "utf-8")
+    (folder / "served").mkdir()
+    for name in ("people.csv", "people.policy.toml"):
+        shutil.copy(EXAMPLES / name, folder / "served")
     return folder
 
 

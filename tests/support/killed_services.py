@@ -1,6 +1,7 @@
 """A campaign against a service: clients ask while its processes are killed, and then the ledger is added up."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -42,7 +43,7 @@ class Place:
 
 def run_campaign(
     folder: Path, asks: int, *, seed: int = 0, place: Place = Place(), every: int = 12, workers: int = 2,  # noqa: B008
-    trouble: "AbstractContextManager[None] | None" = None,
+    trouble: "Callable[[Processes], AbstractContextManager[None]]" = lambda _: nullcontext(),
 ) -> Processes:  # fmt: skip
     """Have clients ask while processes are killed; check that no answer is free, no debit is lost or made twice, and that
     every client has the answer that is recorded under its id."""
@@ -64,7 +65,7 @@ def run_campaign(
             processes.start(1, workers)
             with (
                 processes.killing(seed, lambda: len(answers), every),
-                trouble or nullcontext(),
+                trouble(processes),
                 ThreadPoolExecutor(CLIENTS) as clients,
             ):
                 list(clients.map(ask, range(asks)))

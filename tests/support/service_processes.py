@@ -52,6 +52,7 @@ class Processes:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.kills = {"web": 0, "worker": 0}
         self.user: str | None = None  # as whom web processes run
+        self.slow: dict[str, float] = {}  # the seconds that the engine of a table takes longer
         self.http = open_http(is_loopback=True)
 
     def prepare(self, *people: str) -> None:
@@ -60,7 +61,7 @@ class Processes:
             for person in people:
                 scopes = (Scope.ASK, Scope.READ)
                 self.tokens[person] = service.control.add_token(person, "test", scopes=scopes)[1]
-        (self.folder / "config.pickle").write_bytes(pickle.dumps(self.config))
+        (self.folder / "config.pickle").write_bytes(pickle.dumps((self.config, self.slow)))
 
     def start(self, webs: int = 1, workers: int = 1) -> None:
         """Start processes, and wait until the web processes answer and the workers have registered."""
@@ -183,9 +184,9 @@ def load_all() -> None:
     """Import what requests import when they first need it, by running a service for a moment."""
     from tempfile import TemporaryDirectory
 
-    from tests.support.web_service import open_service
+    from tests.support.web_service import OPEN, open_service
 
-    with TemporaryDirectory() as folder, open_service(Path(folder)) as service:
+    with TemporaryDirectory() as folder, open_service(Path(folder), replace(OPEN, pages=True)) as service:
         service.ask()
         for path in ("/api/v1", "/api/v1/tables", "/api/v1/accounts", "/in", "/nothing"):
             service.client("ada").get(path)
@@ -202,7 +203,7 @@ def become(user: str) -> None:
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
 
 
-def serve_worker(config: ServiceConfig) -> None:
+def serve_worker(config: ServiceConfig, slow: dict[str, float]) -> None:
     """Take jobs until a signal ends it."""
     from discreet.serve.schedule import JumpFreeClock
     from discreet.serve.worker.worker import Worker
@@ -211,18 +212,31 @@ def serve_worker(config: ServiceConfig) -> None:
     with open_control(config.control, create=False, clock=clock.now) as control:
         worker = Worker(config, control, clock, replace(WORKER, slots=config.slots))
         worker.start()
+        for table, seconds in slow.items():
+            slow_down(worker.tables._tables[table].source.engine, seconds)
         signal.sigwait({signal.SIGTERM})
         worker.stop()
 
 
+def slow_down(engine: Any, seconds: float) -> None:
+    """Let an engine take longer, without using the processor."""
+    original = engine.run
+
+    def run(bounded: Any) -> Any:
+        time.sleep(seconds)
+        return original(bounded)
+
+    engine.run = run
+
+
 def main(kind: str, folder: str, port: str = "0", user: str | None = None) -> None:
     """Serve."""
-    config: ServiceConfig = pickle.loads((Path(folder) / "config.pickle").read_bytes())
+    config, slow = pickle.loads((Path(folder) / "config.pickle").read_bytes())
     if kind == "web":
         serve_web(config, int(port), user)
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        serve_worker(config)
+        serve_worker(config, slow)
 
 
 if __name__ == "__main__":

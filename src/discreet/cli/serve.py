@@ -110,6 +110,7 @@ def serve_policy_accept(
     target: Target,
     table: Annotated[str, typer.Argument(help="The table.")],
     version: Annotated[int, typer.Argument(help="The version of the proposal.")],
+    json: Json = False,
 ) -> None:
     """Bring a policy that was proposed in the browser into force. Run it where the worker runs.
 
@@ -121,6 +122,9 @@ def serve_policy_accept(
     from discreet.serve.config import read_config
 
     kept = accept_policy(read_config(target), table, version)
+    if json:
+        print_json({"table": table, "version": version, "kept": str(kept)})
+        return
     print_line(f"Version {version} of the policy of {table} is in force. The earlier one is in {kept}.")
 
 
@@ -129,9 +133,14 @@ def serve_invite(
     target: Target,
     person: Annotated[str, typer.Argument(help="The short name of the person, which is part of account names.")],
     role: Annotated[str, typer.Option(help="steward, analyst, reader or student, of a new person.")] = "analyst",
+    json: Json = False,
 ) -> None:
     """Add a person, and print a link that signs them in once, within ten minutes."""
     from discreet.serve.checking import invite_person
     from discreet.serve.config import read_config
 
-    print_line(invite_person(read_config(target), person, role))
+    link = invite_person(read_config(target), person, role)
+    if json:
+        print_json({"person": person, "link": link})
+        return
+    print_line(link)

@@ -300,7 +300,7 @@ class LedgerAccount:
         if debit is None and not fresh:
             debit = transaction.find_debit_by_measurement(name, measurement, in_family=shared)
             if debit is not None and debit.account != name and bytes(debit.encoded_event) != encoded_event:
-                debit = transaction.find_debit_by_measurement(name, measurement)  # what it paid for itself stays paid
+                debit = transaction.find_debit_by_measurement(name, measurement)  # what it paid for itself is free
         if debit is None or bytes(debit.encoded_event) != encoded_event:
             return None
         answer = transaction.find_answer(debit.number)

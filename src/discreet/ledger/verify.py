@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import discreet
 from discreet import codec
 from discreet.errors import BadEventEncoding, BadParameter, BudgetExceeded
 from discreet.ledger.certificate import (
@@ -47,6 +48,7 @@ from discreet.ledger.signatures import (
 )
 
 if TYPE_CHECKING:
+    import discreet.ledger.chain
     from discreet.ledger.chain import Ledger
     from discreet.ledger.keys import SigningKey
 
@@ -114,7 +116,9 @@ class Verification:
         )
 
 
-def verify(certificate: Any, *, public: str | None = None, ledger: "Ledger | None" = None) -> Verification:
+def verify(
+    certificate: Any, *, public: str | None = None, ledger: "discreet.ledger.chain.Ledger | None" = None
+) -> Verification:
     """Check a certificate.
 
     Args:

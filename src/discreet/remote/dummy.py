@@ -1,4 +1,4 @@
-"""A local session over invented rows, whose answers say that they are about nobody."""
+"""A local session over invented rows, whose answers say that they describe no person."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -15,7 +15,7 @@ from discreet.session.connect import open_session
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 
-INVENTED_NOTE = "The rows are invented from the policy and a seed: this is about nobody."
+INVENTED_NOTE = "The rows are invented from the policy and a seed: they describe no person."
 DEFAULT_BUDGET = create_budget(1000, Fraction(1, 10**6))
 
 

@@ -1,8 +1,8 @@
 """Invented rows: a table made from its policy alone and a seed, to try queries on for nothing.
 
 The rows have the declared kinds, bounds, keys and contribution bounds, and depend on no row of any table: everybody who
-has the policy can make the same ones. So answers over them are about nobody, may be seen without noise, and say how a query
-works and how long it runs, not what it would return.
+has the policy can make the same ones. So answers over them describe no person, may be seen without noise, and say how a
+query works and how long it runs, not what it would return.
 
 Values are drawn evenly within their bounds. Every declared key occurs, if there are enough rows. A unit has rows in at most
 `max_groups` combinations of declared keys, and at most `max_rows` in each, so that bounding drops none of them where a query

@@ -1,9 +1,10 @@
 """What a client remembers of services: their keys, the newest entry of their ledgers that it has seen, and tokens.
 
-**Threat.** Somebody answers in a service's place, or its ledger is set back to an older copy, in which debits are forgotten
-and the same budget is spent again. So the first time that a client speaks with a service it pins the service's public key
-and the identity of its ledger; afterwards another key or ledger is refused. With every answer comes the head of the ledger,
-its newest entry's number and hash. The highest one is remembered; a ledger that is set back does not continue it.
+**Threat.** An attacker answers in a service's place, or its ledger is set back to an older copy, in which debits are
+forgotten and the same budget is spent again. So the first time that a client speaks with a service it pins the service's
+public key and the identity of its ledger; afterwards another key or ledger is refused. With every answer comes the head of
+the ledger, its newest entry's number and hash. The highest one is remembered; a ledger that is set back does not continue
+it.
 
 What this shows: a service that continues the remembered head has forgotten nothing that this client has seen. What it does
 not show: that a service tells all clients the same. Clients that compare their heads find that out.

@@ -476,7 +476,7 @@ def _node_to_wire(node: Any) -> Plain:
         case ast.Constant(value=key):
             return {"constant": key_to_json(key)}
         case ast.Compare(order=order, left=left, right=right):
-            return {"compare": order.value, "left": _node_to_wire(left), "right": _node_to_wire(right)}
+            return {"compare": order.value, "value": _node_to_wire(left), "with": _node_to_wire(right)}
         case ast.OneOf(value=inner, among=among):
             return {"one_of": _node_to_wire(inner), "among": [_node_to_wire(each) for each in among]}
         case ast.Missing(value=inner):
@@ -501,7 +501,7 @@ def _node_from_wire(value: Any) -> _Node:
             return ast.Number(rational_from_plain(text))
         case {"constant": key}:
             return ast.Constant(_read_key(key))
-        case {"compare": str(order), "left": left, "right": right}:
+        case {"compare": str(order), "value": left, "with": right}:
             if order not in {each.value for each in ast.Order}:
                 raise malformed("a comparison")
             return ast.Compare(ast.Order(order), _read_column(left), _read_operand(right))

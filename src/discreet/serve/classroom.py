@@ -8,9 +8,9 @@ than the root, so a class that pools its answers empties it, which the teacher's
 *Find the person.* Ten people of the table are known by number, age and department; whether each is sick is secret, and as
 likely as not. A student answers for all ten once: a second try would turn the score into an answer that costs nothing.
 
-What is known of a class is a setting of the control database. The seed is there too: rows of a class are about nobody, and
-the seed keeps them from students, who cannot guess 128 random bits, and from no one else. Here is no engine and no ledger;
-the worker's half is `worker.classes`.
+What is known of a class is a setting of the control database. The seed is there too: rows of a class are about no person,
+and the seed keeps them from students, who cannot guess 128 random bits, and from no one else. Here is no engine and no
+ledger; the worker's half is `worker.classes`.
 """
 
 import re
@@ -67,6 +67,7 @@ upper = 9000
 kind = "integer"
 lower = 0
 upper = 1
+keys = [0, 1]
 """
 
 
@@ -214,16 +215,17 @@ def _code_key(code: str) -> str:
 
 @lru_cache(maxsize=20)
 def invent_class(found: Class) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
-    """Return the columns and rows of a class's table. They are about nobody."""
+    """Return the columns and rows of a class's table. They are about no person."""
     columns = invent_columns(read_policy(found.policy), found.rows, int(found.seed, 16))
     return tuple(columns), tuple(to_rows(columns))
 
 
 def list_targets(found: Class) -> list[Target]:
-    """Return the people whom students look for: the first ten whose secret is not missing."""
+    """Return the people whom students look for: ten whose secret is not missing. The first rows of invented columns hold
+    every key once, so they are passed over: of the others each secret is drawn by itself."""
     columns, rows = invent_class(found)
     people = [dict(zip(columns, row, strict=True)) for row in rows]
-    known = [each for each in people if each["sick"] is not None]
+    known = [each for each in people[len(NAMES) :] if each["sick"] is not None]
     return [
         Target(name, each["id"], each["age"], each["dept"], bool(each["sick"]))
         for name, each in zip(NAMES, known, strict=False)
@@ -261,7 +263,8 @@ def list_scores(control: Control, found: Class, people: Sequence[str]) -> list[S
 
 
 def bound_chance(epsilon: Fraction) -> float:
-    """Return the largest probability of guessing one secret after answers that cost ε in all, if it was even before.
+    """Return the largest probability of guessing one secret after answers that cost ε in all, if it was even before. It
+    holds where neighbours replace one person by another: under add/remove a changed value costs up to 2ε.
 
     >>> round(bound_chance(Fraction(1)), 3), round(bound_chance(Fraction(3)), 3)
     (0.731, 0.953)

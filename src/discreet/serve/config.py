@@ -547,5 +547,5 @@ def check_listen(listen: Listen, *, has_tls: bool, behind_proxy: bool) -> None:
         return
     raise BadParameter(
         "listen", repr(f"{listen[0]}:{listen[1]}"), "tokens would cross the network unencrypted",
-        "give service.certificate and service.certificate_key, or --behind-proxy if a proxy in front has them",
+        "give service.certificate and service.certificate_key, or behind_proxy= if a proxy in front has them",
     )  # fmt: skip

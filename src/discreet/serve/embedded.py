@@ -172,7 +172,7 @@ def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
             send_at_once(opened)
     except OSError as error:
         where = str(listen) if isinstance(listen, Path) else f"{listen[0]}:{listen[1]}"
-        hint = "end what uses it, or take another with --port"
+        hint = "end what uses it, or take another with port="
         raise BadParameter("port", where, f"cannot be listened on ({os.strerror(error.errno or 0)})", hint) from None
     try:
         yield [opened]

@@ -44,7 +44,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 class JumpFreeClock:
     """Seconds since 1970 that never jump: the wall clock when the process started, and a monotonic clock since.
 
-    Somebody who sets the clock of the machine back or forward moves no moment of an answer.
+    A person who sets the clock of the machine back or forward moves no moment of an answer.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -128,14 +128,15 @@ def count_slot_seconds(class_seconds: float, elapsed: float) -> float:
     return share * max(1, ceil(elapsed / share))
 
 
-def is_too_near(class_seconds: float, left: float) -> bool:
-    """Return whether a moment is too near for an ask that begins now: less is left than half of the share of its class that
-    its slot is kept for. Whether it were made would depend on the rows.
+def can_be_made(class_seconds: float, left: float) -> bool:
+    """Return whether an ask that begins now keeps a moment that is so many seconds away. Too near is one for which less is
+    left than half of the share of its class that its slot is kept for: whether it were made would depend on the rows. Too
+    far is one that the clock of another machine set.
 
-    >>> is_too_near(1.0, 0.25), is_too_near(1.0, 0.1), is_too_near(1.0, -3.0)
-    (False, True, True)
+    >>> can_be_made(1.0, 0.25), can_be_made(1.0, 0.1), can_be_made(1.0, -3.0), can_be_made(1.0, 3600.0)
+    (True, False, False, False)
     """
-    return left < class_seconds / MARGIN / 2
+    return class_seconds / MARGIN / 2 <= left <= class_seconds
 
 
 def makes_moment(class_seconds: float | None, ahead: Iterable[float], slots: int) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from discreet import noise
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from discreet._numbers import Number
     from discreet.accounting.cost import Budget, Remaining
     from discreet.query.schema import Table
+    from discreet.session.session import Session
     from discreet.units import Neighbours
 
 
@@ -85,3 +86,14 @@ class Asking(Protocol):
 
     def outline(self, query: "queries.QueryLike") -> "queries.BoundedQuery":
         """Return a query with its sensitivities."""
+
+
+@runtime_checkable
+class AskingRemotely(Asking, Protocol):
+    """A table of a service. `RemoteSession` is such."""
+
+    def certificate(self, answer: "queries.Answer") -> dict[str, Any]:
+        """Return the certificate of an answer, signed by the service."""
+
+    def dummy(self, rows: int = 1000, seed: int = 0) -> "Session":
+        """Return a local session over invented rows, made from the policy alone."""

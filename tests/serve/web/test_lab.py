@@ -59,7 +59,7 @@ def test_a_figure_follows_its_parameters(lab: LabService) -> None:
     ).content  # fmt: skip
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "1e9", "nan", "x", "1" * 100, "0.5"])
+@pytest.mark.parametrize("value", ["0", "-1", "1e9", "500", "nan", "x", "1" * 100, "0.5"])
 def test_parameters_that_take_long_or_mean_nothing_are_refused(lab: LabService, value: str) -> None:
     for path in ("/lab/figure/noise-l1", "/lab/figure/noise-l1/picture", "/lab/exercise/noise-per-query"):
         assert lab.visit("sam").get(path, params={"k": value}).status_code == 422
@@ -136,6 +136,17 @@ def test_a_class_empties_one_root(lab: LabService) -> None:
     own = students[0][0].get(f"/lab/class/{name}").text
     assert "Student 1" not in own
     assert "Find the person" in own
+
+
+def test_the_bound_on_guesses_is_that_of_replaced_values(lab: LabService) -> None:
+    """Students know who is in the table. Under add/remove, another value of one person would cost up to 2ε, and the page
+    would state half of it."""
+    name, _ = lab.open_class()
+    entry = lab.control.find_table(name)
+    assert entry is not None
+    assert entry.neighbours == "replace"
+    quoted = lab.app.state.web.quoter.read_table(entry)
+    assert quoted.unique
 
 
 def test_students_see_their_class_and_no_real_table(lab: LabService) -> None:

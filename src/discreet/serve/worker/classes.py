@@ -2,8 +2,8 @@
 
 The name of a class comes from the queue, so a web process that was taken over may have written it. It is checked against a
 pattern that is no path and no table of the configuration; the class's rows are made here from its seed, so no name, policy
-or source that comes from the queue is ever opened. The worst that such a process can do here is to make more tables about
-nobody.
+or source that comes from the queue is ever opened. The worst that such a process can do here is to make more
+invented tables.
 """
 
 import csv
@@ -27,6 +27,7 @@ from discreet.serve.classroom import (
 )
 from discreet.serve.config import PopulationConfig, TableConfig
 from discreet.serve.control.store import Control
+from discreet.units import Neighbours
 
 CURRENCY = "pure"
 """A class adds up ε: the sum that students see is the sum that they can check."""
@@ -46,6 +47,7 @@ def find_class_table(control: Control, state: Path, name: str) -> TableConfig | 
     return TableConfig(
         name=name, source=str(rows), policy=policy, population=name, classes=(), title=found.title,
         description="A class: invented people, and one budget for all students.", invented=True,
+        neighbours=Neighbours.REPLACE,  # students know who is in the table: the value is secret, and ε must cover it
     )  # fmt: skip
 
 

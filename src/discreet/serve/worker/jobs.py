@@ -64,10 +64,10 @@ from discreet.serve.control.store import Control
 from discreet.serve.schedule import (
     MAX_OVERRUNS,
     JumpFreeClock,
+    can_be_made,
     choose_class,
     count_slot_seconds,
     find_next_class,
-    is_too_near,
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
@@ -281,15 +281,15 @@ class Jobs:
     def _schedule(self, running: RunningAsk) -> None:
         """Wait for the moment of an ask, from before any row is read.
 
-        A moment that has passed before a worker took the ask, or is too near to be made, is replaced by one that is a whole
-        class away: the queue was long, or workers were down. If a worker took it before and died, that may be because of the
-        rows, and counts as an overrun.
+        A moment that has passed before a worker took the ask, or cannot be made, is replaced by one that is a whole class
+        away: the queue was long, workers were down, or the clocks of web and worker differ. If a worker took it before and
+        died, that may be because of the rows, and counts as an overrun.
         """
         if running.class_seconds is None:
             return
         now, moment = self.clock.now(), running.ask.release_at
         is_other = running.ask.class_seconds != running.class_seconds
-        if moment is None or is_other or is_too_near(running.class_seconds, moment - now):
+        if moment is None or is_other or not can_be_made(running.class_seconds, moment - now):
             is_overrun = moment is not None and moment <= now and running.job.attempts > 1
             moment = now + running.class_seconds
             if is_overrun:

@@ -110,7 +110,7 @@ class Tables:
         if known is None and identity is not None and not adopt:
             raise LedgerUnavailable(
                 location, "it has entries, and the control database is new: another service may spend its budget too",
-                "restore the control database, or give --adopt if no other service uses this ledger or a copy of it",
+                "restore the control database, or give adopt= if no other service uses this ledger or a copy of it",
             )  # fmt: skip
         if known is not None and identity != known:
             raise LedgerUnavailable(

@@ -24,7 +24,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What somebody chose in the builder."""
+    """What a person chose in the builder."""
 
     measure: str = "count"
     second: str = ""

@@ -49,7 +49,7 @@ Form = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request for a page, by somebody who is signed in, with the fields of its form."""
+    """A request for a page, by a person who is signed in, with the fields of its form."""
 
     request: Request
     caller: Caller
@@ -136,7 +136,7 @@ class Pages:
         return self._draw(request, self.web.signing.find_caller(request), name, values, status)
 
     def show(self, visit: Visit, name: str, status: int = 200, **values: Any) -> Response:
-        """Draw a page for somebody who is signed in."""
+        """Draw a page for a person who is signed in."""
         return self._draw(visit.request, visit.caller, name, values, status)
 
     def _draw(self, request: Request, caller: Caller | None, name: str, values: Mapping[str, Any], status: int) -> Response:

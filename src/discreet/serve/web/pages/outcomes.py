@@ -67,7 +67,7 @@ class Outcomes:
         return {
             "ask": ask,
             "state": words.STATES[ask.state],
-            "left": None if left is None else max(1, round(left + 0.5)),
+            "seconds": None if left is None else max(1, round(left + 0.5)),
             "done": None if left is None else round(100 * min(1.0, max(0.0, 1 - left / whole))),
             "again": 2 if left is None or left > 2 else 1,
             "may_withdraw": is_own and ask.state in (AskState.WAITING, AskState.APPROVAL),

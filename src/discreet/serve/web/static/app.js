@@ -48,13 +48,6 @@
       for (const each of document.querySelectorAll("button[data-error]")) each.setAttribute("aria-pressed", String(each === grade));
       $("#error").dispatchEvent(new Event("input", { bubbles: true }));
     }
-    const column = event.target.closest("button[data-column]");
-    if (column) {
-      const query = $("#query");
-      query.setRangeText(column.dataset.column, query.selectionStart, query.selectionEnd, "end");
-      query.focus();
-      query.dispatchEvent(new Event("input", { bubbles: true }));
-    }
     if (event.target.closest("[data-close]")) event.target.closest("dialog")?.close();
   });
 

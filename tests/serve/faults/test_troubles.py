@@ -1,0 +1,59 @@
+"""Full disks, databases that end connections, clocks that jump: the books stay right, and moments stay where they are."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet.serve.control.model import AskState
+from discreet.serve.schedule import JumpFreeClock
+from tests.support.killed_services import Place, run_campaign
+from tests.support.postgres_server import Server, cluster_address, database, postgres
+from tests.support.served_tables import configure, start_service, write_table
+from tests.support.service_troubles import end_connections, fill_disks, watch_log
+
+__all__ = ["cluster_address", "postgres"]
+
+
+def test_a_full_disk_loses_and_gives_nothing(tmp_path: Path) -> None:
+    run_campaign(tmp_path, asks=48, every=1000, trouble=fill_disks)
+    assert "the disk" in watch_log(tmp_path), "the disk was never full"
+
+
+def test_databases_that_restart_lose_and_give_nothing(tmp_path: Path, postgres: Server, cluster_address: str) -> None:
+    control, ledger = database(cluster_address)[0], database(cluster_address)[0]
+    trouble = end_connections(cluster_address, control, ledger)
+    run_campaign(tmp_path, asks=32, every=1000, place=Place(control, ledger), trouble=trouble)
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
+def test_a_clock_that_is_set_moves_no_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(0.8, 5.0)), "ada") as service:
+        ask = service.ask()
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda: real() + jump)
+        start = time.monotonic()
+        answered = service.wait(ask)
+        assert 0.5 < time.monotonic() - start < 2.0
+        assert answered.answered_at == ask.release_at
+        assert answered.overruns == 0
+        assert service.wait(service.ask(epsilon="0.02")).overruns == 0
+
+
+@pytest.mark.parametrize("skew", [-3600.0, 3600.0])
+def test_clocks_of_web_and_worker_that_differ_cost_no_more_than_a_class(tmp_path: Path, skew: float) -> None:
+    """The clock of one machine was set between the starts of its processes."""
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(0.8, 5.0)), "ada") as service:
+        web: Any = JumpFreeClock(wall=lambda: time.time() + skew)
+        ask = service.make_ask()
+        assert ask.class_seconds is not None
+        sent = msgspec.structs.replace(ask, accepted_at=web.now(), release_at=web.now() + ask.class_seconds)
+        start = time.monotonic()
+        answered = service.wait(service.control.add_ask(sent))
+        assert answered.state is AskState.ANSWERED
+        assert answered.overruns == 0
+        assert 0.8 <= time.monotonic() - start < 2.5
