@@ -261,6 +261,15 @@ def ceil_digits(exact: Fraction | float, digits: int) -> Fraction:
     return Fraction(_round_digits(exact, digits, ROUND_CEILING))
 
 
+def floor_digits(exact: Fraction | float, digits: int) -> Fraction:
+    """Return the number that `format_down` shows of a finite one.
+
+    >>> floor_digits(1234.01, 3), floor_digits(Fraction(2, 3), 2)
+    (Fraction(1230, 1), Fraction(33, 50))
+    """
+    return Fraction(_round_digits(exact, digits, ROUND_FLOOR))
+
+
 def _format_digits(exact: Fraction | float, digits: int, rounding: str) -> str:
     near = nearest_float(exact) if isinstance(exact, Fraction) else float(exact)
     if not isfinite(near):

@@ -117,16 +117,18 @@ class BadParameter(DiscreetError, ValueError):
     Traceback (most recent call last):
     discreet.errors.BadParameter: scale is -1: must be positive. Give a scale above 0.
 
-    `column` is the column whose declaration is wrong. With `is_field`, `value` is the wrong field of a file.
+    `column` is the column whose declaration is wrong. With `is_field`, `value` is the wrong field of a file, and `file` is
+    the name of that file, if it has one.
     """
 
     def __init__(
-        self, name: str, value: object, reason: str, hint: str, *, column: str | None = None, is_field: bool = False
-    ) -> None:
+        self, name: str, value: object, reason: str, hint: str,
+        *, column: str | None = None, is_field: bool = False, file: str = "",
+    ) -> None:  # fmt: skip
         self.name, self.value, self.reason, self.hint, self.of_column = name, value, reason, hint, column
         self.see = PARAMETER_PAGES.get(name.partition(".")[0].removeprefix("--").replace("-", "_"), type(self).see)
         of = "" if column is None else f" of `{column}`"
-        verb = "," if is_field else f"{of} are" if of and name.endswith("s") else f"{of} is"
+        verb = f"{file and ' '}{file}," if is_field else f"{of} are" if of and name.endswith("s") else f"{of} is"
         super().__init__(_to_sentences(f"{name}{verb} {value}: {reason}", hint))
 
 

@@ -15,8 +15,16 @@ COMPOSITION = "1000*laplace(scale=31.6) + 100*gaussian(sigma=50) + subsampled(ga
 def test_it_prints_an_interval_and_the_epsilon_of_every_notion() -> None:
     out = run("epsilon", COMPOSITION, "--delta", "1e-6", "--readings")
     assert out.returncode == 0
-    for word in ("certified", "pure ε", "basic", "zCDP", "tCDP", "RDP", "GDP", "inf", "continuous distribution"):
+    for word in ("certified", "pure ε", "basic", "zCDP", "tCDP", "RDP", "GDP", "∞", "continuous distribution"):
         assert word in out.stdout
+
+
+def test_gaussian_noise_without_a_delta_is_said_to_need_one() -> None:
+    out = run("epsilon", "gaussian(sigma=5)", "--delta", "0")
+    assert "∞" in out.stdout
+    assert "inf" not in out.stdout
+    assert "--delta 1e-6" in out.stdout
+    assert "--delta 1e-6" not in run("epsilon", "laplace(scale=1)", "--delta", "0").stdout
 
 
 def test_json_is_json_only_and_every_notion_is_above_the_lower_end() -> None:

@@ -174,3 +174,9 @@ def test_in_a_terminal_markdown_is_rendered() -> None:
     assert "Quarantine" in shown
     assert "\x1b[" in shown, "headings and code are styled"
     assert "The whole page: discreet help ledger" in shown
+
+
+@pytest.mark.parametrize("text", ["LIKE", "ORDER BY", "group by", "max rows", "laplace", "guide/1", "guide/3"])
+def test_words_of_sql_blanks_and_numbers_of_the_guide_are_topics(text: str) -> None:
+    topic = find_topic(text)
+    assert find_topic(topic) == topic

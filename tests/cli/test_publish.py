@@ -76,6 +76,31 @@ def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
     assert run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes").returncode == 2  # it exists
     again = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--force")
     assert "nothing was charged" in again.stdout
+    assert re.search(r"about the data as of entry \d+.* another label", again.stdout)
+    assert "certified cost of this publication alone" in again.stdout.replace("\n", " "), (
+        "ε = 1.5 is asked for and not shown"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [("", r"budget\.epsilon = 0\.5 would fit"), ("error = 2\n", "errors cost more than remains: allow larger errors")],
+)
+def test_a_publication_over_the_budget_names_a_budget_that_fits(tmp_path: Path, query: str, hint: str) -> None:
+    text = f'source = "people.parquet"\nunit = "id"\n[questions.all]\n{query}sql = "SELECT COUNT(*) AS n FROM people"\n'
+    write_plan(tmp_path)  # with its table
+    plan = tmp_path / "over.toml"
+    plan.write_text(f'{text}[budget]\nepsilon = 5\nledger = "small.ledger"\naccount = "hr"\n')
+    with open_ledger(tmp_path / "small.ledger", create=True) as ledger:
+        ledger.open_account("hr", 0.5)
+    refused = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes")
+    assert refused.returncode == 3
+    assert re.search(hint, refused.stderr)
+    assert "epsilon=" not in refused.stderr
+    assert refused.stderr.endswith("See: discreet help publishing#the-dry-run\n")
+    if not query:
+        plan.write_text(plan.read_text().replace("epsilon = 5", "epsilon = 0.5"))
+        assert run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes").returncode == 0, "what is named fits"
 
 
 def test_again_py_reproduces_the_publication(tmp_path: Path) -> None:

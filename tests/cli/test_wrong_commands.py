@@ -25,6 +25,7 @@ from tests.support.people_csv import write_people
 
 COUNT = '"SELECT COUNT(*) AS n FROM people"'
 ASK = f"ask people.csv {COUNT}"
+BY_DEPT = 'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"'
 PAID = "--unit id --epsilon 1"
 USAGE = "--help"
 """The way out of what typer refuses: the line that shows the help of the command."""
@@ -47,7 +48,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --neighbours add_remove", 2, "--neighbours add_remove", "add-remove"),
         (f"ask peple.csv {COUNT} {PAID}", 4, "peple.csv", "path"),
         (f"{ASK} {PAID} --policy polcy.toml", 4, "polcy.toml", "path"),
-        (f"{ASK} --epsilon 1 --policy typo.toml", 2, "--policy kid", "kind"),
+        (f"{ASK} --epsilon 1 --policy typo.toml", 2, "--policy typo.toml, columns.id.kid:", "kind"),
         ('epsilon "5*gausian(sigma=1)" --delta 1e-6', 2, "gausian", "gaussian"),
         ('epsilon "gaussian(sgma=1)" --delta 1e-6', 2, "sgma", "sigma"),
         ("calibrate gausian --epsilon 1 --delta 1e-6", 2, "MECHANISM gausian", "gaussian"),
@@ -78,6 +79,15 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f'ask people.csv "SELECT COUNT(*) AS n FROM people LIMIT -1" {PAID}', 2, "LIMIT `-1`", "LIMIT 3"),
         (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY 3" {PAID}', 2, "`3`", "GROUP BY column"),
         (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY 2" {PAID}', 2, "aggregate", "GROUP BY column"),
+    ],
+    "more wrong SQL": [
+        (f"""ask people.csv "SELECT COUNT(*) AS n FROM people WHERE dept = 'O'Brien'" {PAID}""", 2, "quote column",
+         "O''Brien"),
+        (f"""ask people.csv "SELECT COUNT(*) AS n FROM people WHERE dept = 'x" {PAID}""", 2, "quote", "[Cc]lose it"),
+        (f'ask people.csv "SELECT TOP 3 dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID}', 2, "TOP", "LIMIT 3"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY ROLLUP(dept)" {PAID}', 2, "`ROLLUP`", "one query"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY CUBE(dept)" {PAID}', 2, "`CUBE`", "one query for each"),
+        (f"""{BY_DEPT[:-1]} HAVING n > 'a'" {PAID} --keys dept=a,b""", 2, "`n` count 'a'", "number"),
     ],
     "missing declarations": [
         (f"{ASK} --epsilon 1", 2, "unit", "--unit"),
@@ -137,6 +147,11 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
          "--shares", 2, "--shares LIMIT", "whole answer"),
         (f'ask people.csv "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept" {PAID} --keys dept=a,b,c --bounds pay=0:9 '
          "--shares", 2, "--shares", "a count"),
+        (f"{ASK} {PAID} --consistent", 2, "--consistent", "GROUP BY, or leave out --consistent"),
+        (f'{BY_DEPT[:-1]} LIMIT 1" {PAID} --keys dept=a,b --consistent', 2, "--consistent",
+         "[Ll]eave out HAVING and LIMIT"),
+        (f"{BY_DEPT} {PAID} --keys dept=a,b --bounds pay=0:9 --consistent".replace("COUNT(*)", "AVG(pay)"), 2,
+         "--consistent", "count or a sum"),
     ],
     "wrong files": [
         (f"ask missing.csv {COUNT} {PAID}", 4, "missing.csv", "path"),
@@ -158,7 +173,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("publish missing.toml --dry-run", 4, "missing.toml", "path|name|read"),
         ("verify missing.json", 2, "RELEASE missing.json", "file"),
         ("verify people.csv", 2, "RELEASE people.csv", "as it was written"),
-        ("verify policy.json", 2, "RELEASE|certificate", "release.json|certificate"),
+        ("verify policy.json", 2, "RELEASE policy.json", "release.json|certificate"),
         (f"{ASK} --unit id --epsilon 0.01 --ledger hr.ledger --account hr --release people.csv", 2, "--release people.csv",
          "another"),
     ],
@@ -205,6 +220,39 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --error 5", 2, "--epsilon --error", "--epsilon or --error"),
         ("demo --epsilon 0", 2, "--epsilon 0", "above 0"),
     ],
+    "usage": [
+        ("ledger open new.ledger", 2, "--account --epsilon", "Example: discreet ledger open"),
+        ("ledger open new.ledger extra --account a --epsilon 1", 2, "extra", "[Ll]eave it out"),
+        ("plan", 2, "question", "Example: discreet plan mean"),
+        (f"ask people.csv SELECT COUNT(*) AS n FROM people {PAID}", 2, "FROM", "query in double quotes"),
+        (f"{ASK} --unit id --epsilon", 2, "--epsilon", "discreet ask --help"),
+        ("plan count --people 100 --epsilon 1", 2, "--people", "--n"),
+        (f"{ASK} {PAID} --fresh", 2, "--fresh", "--ledger"),
+        (f"{ASK} {PAID} --size 100", 2, "--size 100", "--error"),
+        ("audit math:floor --epsilon 1 --rho 1", 2, "--epsilon --rho", "--epsilon, --rho or --mu"),
+        ("publish people.csv --dry-run", 2, "PLAN people.csv", "line"),
+        ("ledger check hr.ledger --head policy.json", 2, "--head policy.json", "ledger head"),
+    ],
+    "accounts of a ledger": [
+        (f"{BY_DEPT} {PAID} --ledger hr.ledger --account hr", 2, "keys dept", "--keys dept=a,b,c.*open an account with a δ"),
+        (f"{BY_DEPT} --unit id --ledger hr.ledger --account hr", 2, "--keys `dept` --epsilon",
+         "In place of --keys, an account"),
+        (f"{BY_DEPT} {PAID} --ledger hr.ledger --account hr --delta 1e-6", 2, "--delta 1e-6:", "--keys.*account with a δ"),
+        (f"{ASK} --unit dept --epsilon 0.1 --ledger charged.ledger --account hr", 2, "--unit 'dept' 'hr'",
+         "unit 'id', or open another account"),
+        (f"{ASK} --unit id --epsilon 0.1 --neighbours replace --ledger charged.ledger --account hr", 2,
+         "--neighbours 'hr'", "relation, or open another account"),
+        ("publish missing-ledger.toml --yes --to out", 4, "budget.ledger missing.ledger",
+         r"discreet ledger open \S*missing.ledger --account pay --epsilon 2"),
+    ],
+    "policy files": [
+        (f"{ASK} --epsilon 1 --policy bad-unit.toml", 2, "--policy bad-unit.toml, unit: 'patients'", "`id`"),
+        (f"{ASK} --epsilon 1 --policy bad-limit.toml", 2, 'bad-limit.toml, max_rows: "many" whole', "max_rows = 1"),
+        (f"{ASK} --epsilon 1 --policy zero-limit.toml", 2, "zero-limit.toml, max_groups: 0 whole", "max_groups = 1"),
+        (f"{ASK} --epsilon 1 --policy bad-least.toml", 2, "bad-least.toml, least_epsilon: 0", "above 0"),
+        (f"{ASK} --epsilon 1 --policy bad-column.toml", 2, "bad-column.toml, columns.dpet:", "'dept'"),
+        ("policy init people.csv --out new.toml", 2, "--unit missing", "--unit id"),
+    ],
     "repeated flags": [
         (f"{ASK} {PAID} --epsilon 2", 2, "--epsilon", "once"),
         (f"{ASK} {PAID} --unit id", 2, "--unit", "once"),
@@ -245,6 +293,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "policy.toml": POLICY.format(kind="kind", dept="text"),
         "plan.toml": PLAN.format(budget="[budget]\nepsilon = 1\n", sql="sql"),
         "no-budget.toml": PLAN.format(budget="", sql="sql"),
+        "missing-ledger.toml": PLAN.format(
+            budget='[budget]\nepsilon = 2\nledger = "missing.ledger"\naccount = "pay"\n', sql="sql"
+        ),
+        "bad-unit.toml": POLICY.format(kind="kind", dept="text").replace('unit = "id"', 'unit = "patients"'),
+        "bad-limit.toml": 'max_rows = "many"\n' + POLICY.format(kind="kind", dept="text"),
+        "zero-limit.toml": "max_groups = 0\n" + POLICY.format(kind="kind", dept="text"),
+        "bad-least.toml": "least_epsilon = 0\n" + POLICY.format(kind="kind", dept="text"),
+        "bad-column.toml": POLICY.format(kind="kind", dept="text").replace("dept", "dpet"),
         "typo-plan.toml": PLAN.format(budget="[budget]\nepsilon = 1\n", sql="squel"), "policy.json": "{}",
     }  # fmt: skip
     for name, text in texts.items():
@@ -262,6 +318,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ledger.open_account("hr", 1)
     with sqlite3.connect(folder / "broken.ledger") as database:
         database.execute("UPDATE discreet_accounts SET spent = 'nothing'")
+    with open_ledger(folder / "charged.ledger", create=True) as ledger:
+        ledger.open_account("hr", 1)
+    session = connect(folder / "people.csv", unit="id", ledger=folder / "charged.ledger", account="hr")
+    session.ask("SELECT COUNT(*) AS n FROM people", epsilon=0.1)
     (folder / "open.key").write_text("A" * 43 + "=\n")
     (folder / "open.key").chmod(0o644)
     (folder / "release.json").write_text(json.dumps({}))

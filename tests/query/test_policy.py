@@ -96,7 +96,7 @@ def test_bounds_of_dates_are_dates_or_texts() -> None:
         ('unit = "id"', 'unit = "person"', "not a column"),
         ("max_groups", "max_group", "max_group: no such field. Did you mean `max_groups`"),
         ("max_groups = 2", "max_groups = 0", "at least 1"),
-        ("max_groups = 2", "max_groups = 1.5", "not an integer"),
+        ("max_groups = 2", "max_groups = 1.5", "max_groups: 1.5 is not a whole number"),
         ('kind = "text"', 'kind = "words"', "'words' is not a kind. Use one of `integer`"),
         ('kind = "text"', 'kind = "txt"', "'txt' is not a kind. Did you mean `text`"),
         ('kind = "text"', "", "columns.dept: no kind is declared"),

@@ -39,6 +39,7 @@ def test_the_same_measurement_has_the_same_answer_for_free(charged_folder: Path,
     assert again.rows == first.rows
     assert again.event == first.event
     assert (first.charged, again.charged) == (True, False)
+    assert any(f"data as of entry {again.reference.entry}" in note and "label=" in note for note in again.notes)
     assert again.list_costs()[0].startswith(f"Free: recorded before (entry {again.reference.entry}); its cost was ε = ")
     assert again.to_dict()["charged"] is False
     assert read_spent(charged_folder, account) == cost > 0

@@ -20,6 +20,7 @@ from shlex import quote
 from typing import Annotated, Any
 
 import typer
+from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
@@ -96,6 +97,10 @@ OWN_NAMES = {
 """Parameters of Python that only one command calls otherwise, by the parameter of the command."""
 
 
+UNNAMED_FILES = {("head", "this file"), ("release", "this file")}
+"""Files whose name only the command knows. That of a source is not repeated: it may be an address with a password."""
+
+
 class Command(TyperCommand):
     """A command that names its flags, and the page about them, in the errors that it raises."""
 
@@ -105,11 +110,33 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse what was typed. A flag with one value that is given twice is refused: the last one would win silently."""
-        typed = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
-        for each, times in Counter(typed).items():
-            if times > 1 and not each.multiple and not getattr(each, "is_flag", True):
-                ctx.fail(f"Option {each.opts[0]} takes one value, and is given {times} times. Give it once.")
-        return super().parse_args(ctx, args)
+        given = list(args)
+        try:
+            typed = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+            for each, times in Counter(typed).items():
+                if times > 1 and not each.multiple and not getattr(each, "is_flag", True):
+                    ctx.fail(f"Option {each.opts[0]} takes one value, and is given {times} times. Give it once.")
+            return super().parse_args(ctx, args)
+        except UsageError as mistake:
+            mistake.ctx = mistake.ctx or ctx
+            self._explain_usage(mistake, ctx, given)
+            raise
+
+    def _explain_usage(self, mistake: Any, ctx: Any, given: list[str]) -> None:
+        """Say all that is missing, what an extra argument may be, and which option was meant."""
+        flags = {flag for each in self.params for flag in each.opts}
+        if isinstance(mistake, NoSuchOption) and OTHER_FLAGS.get(mistake.option_name) in flags:
+            mistake.possibilities = [OTHER_FLAGS[mistake.option_name]]
+        elif isinstance(mistake, MissingParameter):
+            found = self.make_parser(ctx).parse_args(args=given)[0]
+            missing = [each.opts[0] for each in self.get_params(ctx) if each.required and found.get(each.name) is None]
+            example = _EXAMPLE.search(self.epilog or "")
+            text = f"Missing: {', '.join(missing)}." + (f" Example: {example[1]}" if example else "")
+            raise UsageError(text, ctx) from None
+        elif extra := _EXTRA.fullmatch(mistake.message):
+            names = {each.name for each in self.params}
+            hint = "Put the whole query in double quotes" if "sql" in names else "Leave it out, or put a text in quotes"
+            mistake.message = f"Unexpected: {extra[1]}. {hint}"
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -120,7 +147,11 @@ class Command(TyperCommand):
             page = PAGES.get(path, PAGES.get(path.partition(" ")[0]))
             if page is not None and isinstance(mistake, BadParameter) and not isinstance(mistake, MissingDeclarations):
                 mistake.see = PARAMETER_PAGES[mistake.name] if mistake.name in OWN_PAGES.get(path, ()) else page
-            spellings = list_spellings(self.params, OWN_NAMES.get(path, {}))
+            own_names = OWN_NAMES.get(path, {})
+            if isinstance(mistake, BadParameter) and (mistake.name, mistake.value) in UNNAMED_FILES:
+                given = ctx.params.get(own_names.get(mistake.name, mistake.name))
+                mistake.args = (str(mistake).replace(str(mistake.value), str(given), 1),)
+            spellings = list_spellings(self.params, own_names)
             if isinstance(mistake, MissingDeclarations) and mistake.details is not None:  # a service says what to do itself
                 raise _to_command(mistake, spellings) from None
             raise spell_flags(mistake, spellings) from None
@@ -134,6 +165,12 @@ def _to_command(mistake: MissingDeclarations, spellings: dict[str, str]) -> Miss
     missing, problem = details
     mistake.details = missing, spell_text(problem, spellings)
     return to_shell(mistake, sys.argv[1:])
+
+
+OTHER_FLAGS = {"--people": "--n", "--rows": "--n", "--eps": "--epsilon", "--columns": "--bounds"}
+"""Flags that people type, by the flag that they mean."""
+_EXAMPLE = re.compile(r"\[bold\](.+?)\[/bold\]", re.DOTALL)
+_EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
 
 
 class PlainValues:
@@ -208,6 +245,8 @@ def _end_sentences(text: str) -> str:
     >>> _end_sentences("No such option: --unti Did you mean --unit?")
     'No such option: --unti. Did you mean --unit?'
     """
+    if " Example: " in text:  # it ends with a command, to copy
+        return text
     problem, mark, rest = text.strip().partition(" Did you mean ")
     return f"{problem.rstrip('.')}.{mark}{rest}"
 
@@ -308,6 +347,20 @@ def spell_text(text: str, spellings: Mapping[str, str]) -> str:
         return spellings[name] if value in (None, "True") else f"{spellings[name]} {_spell_value(value)}"
 
     return _PARAMETER.sub(spell, text)
+
+
+def spell_notes(text: str) -> str:
+    """Spell the parameters that the notes of an answer or of a quote name as flags.
+
+    >>> spell_notes("max_rows is not declared; label= names their new state")
+    '--max-rows is not declared; --label names their new state'
+    """
+    return re.sub(r"(?<![\w-])(max_groups|max_rows|label=)(?!\w)", lambda found: to_flag(found[0].rstrip("=")), text)
+
+
+def to_flag(name: str) -> str:
+    """The flag of a parameter."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _spell_value(value: str) -> str:

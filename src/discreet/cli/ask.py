@@ -1,9 +1,10 @@
 """`discreet ask`: reserve the cost, run the query, record the answer, print it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from discreet.cli.app import ASKING, app
+from discreet.cli.app import ASKING, app, spell_notes
 from discreet.cli.options import (
     AccountName,
     AnswerId,
@@ -96,6 +97,11 @@ def ask(
     if id is not None and ledger is None and not remote:
         reason = "only a ledger remembers what was charged under an id"
         raise BadParameter("--id", id, reason, "give --ledger too, or leave --id out")
+    if fresh and ledger is None and not remote:
+        reason = "without a ledger no answer is recorded, and every answer is fresh"
+        raise BadParameter("--fresh", "given", reason, "give --ledger too, or leave --fresh out")
+    if size is not None and error is None and epsilon is not None:
+        raise BadParameter("--size", size, "only an error can be relative to a size", "give --error, or leave --size out")
     if plot is not None:
         _check_plot(plot, printed_alone=json or csv)
     arguments = QueryArguments(
@@ -134,7 +140,8 @@ def ask(
     else:
         from rich.console import Console
 
-        Console().print(answer)
+        notes = tuple(map(spell_notes, answer.notes))
+        Console().print(replace(answer, explanation=spell_notes(answer.explanation), notes=notes))
         if ledger is None and not remote:
             print_line(TEMPORARY_BUDGET)
     if plot == TERMINAL:
@@ -170,10 +177,15 @@ def _check_plot(path: str, *, printed_alone: bool) -> None:
 
 def _check_additive(session: "Asking", sql: str) -> None:
     """Refuse --consistent before anything is charged where groups cannot add up."""
-    from discreet.query.postprocess import check_additive
+    from discreet.query.postprocess import WHOLE_HINT, check_additive
 
     outline = session.outline(sql)
-    check_additive(outline.query.groups, [column.is_additive for column in outline.columns], outline.query.view)
+    try:
+        check_additive(outline.query.groups, [column.is_additive for column in outline.columns], outline.query.view)
+    except BadParameter as refused:
+        leave_out = "leave out HAVING and LIMIT" if refused.hint == WHOLE_HINT else refused.hint
+        reason = f"the answer is {refused.value}, and {refused.reason}"
+        raise BadParameter("--consistent", "given", reason, f"{leave_out}, or leave out --consistent") from None
 
 
 def _check_shares(session: "Asking", sql: str) -> None:

@@ -78,8 +78,9 @@ def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | Non
 
     given = [flag for flag, value in (("--epsilon", epsilon), ("--rho", rho), ("--mu", mu)) if value is not None]
     if len(given) != 1:
-        value = " and ".join(given) or "missing"
-        raise BadParameter("claim", value, "exactly one claim is tested", "give --epsilon, --rho or --mu")
+        value = f"given with {' and '.join(given[1:])}" if given else "missing"
+        name = given[0] if given else "claim"
+        raise BadParameter(name, value, "exactly one claim is tested", "give --epsilon, --rho or --mu")
     if rho is not None:
         return Rho(parse_number(rho, "rho"))
     if mu is not None:

@@ -5,7 +5,7 @@ The picture needs the extra `lab`.
 
 from fractions import Fraction
 from itertools import cycle
-from math import isfinite, log10
+from math import inf, isfinite, log10
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -101,11 +101,18 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
     if as_json:
         print_json({"epsilon": to_json_interval(bounds), "delta": float(target), "readings": guarantees})
         return
-    rows = [("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]", "")]
-    best = float(bounds)
-    rows += [(name, format_up(value, 6), _format_excess(value, best)) for name, value in guarantees.items()]
+    interval = "∞" if bounds.lower == inf else f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]"
+    rows, best = [("certified", interval, "")], float(bounds)
+    rows += [
+        (name, "∞" if value == inf else format_up(value, 6), _format_excess(value, best))
+        for name, value in guarantees.items()
+    ]
     print_table(f"ε{format_at(target) or ' at δ = 0'}", ["guarantee", "ε", "above the certified"], rows)
     _note_continuous(expression)
+    if bounds.lower == inf and target == 0:
+        print_styled(
+            "No ε holds without a δ: Gaussian noise, partition selection and (ε, δ) claims need one. Give --delta 1e-6."
+        )
     if plot:
         print_styled(f"Picture written to {plot}.")
 

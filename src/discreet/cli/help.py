@@ -132,15 +132,27 @@ def list_sections(page: str) -> list[str]:
     return [f"{page}#{anchor}" for depth, anchor, _ in _read_lines(text) if depth > 1]
 
 
+QUERY_TOPIC = "asking#what-a-query-may-be"
+SQL_WORDS = (
+    "select", "from", "where", "group by", "having", "order by", "limit", "join", "not", "in", "between", "like",
+    "is null", "case", "distinct", "sql",
+)  # fmt: skip
+"""Words of SQL, which the section about queries explains."""
+
+
 def find_topic(text: str) -> str:
     """The page or section, as page or page#section, that a text means.
 
+    >>> find_topic("LIKE"), find_topic("max rows"), find_topic("guide/1")
+    ('asking#what-a-query-may-be', 'asking#what-is-declared-and-why', 'guide/1-definition')
     >>> find_topic("Asking"), find_topic("quarantine"), find_topic("--max-rows")
     ('asking', 'ledger#quarantine', 'asking#what-is-declared-and-why')
     """
     wanted = text.strip().removeprefix("docs/").replace(".md", "").lower()
     known = _list_topics_by_name()
-    found = known.get(wanted) or known.get(wanted.removeprefix("--").replace("-", "_"))
+    found = known.get(wanted) or known.get(wanted.removeprefix("--").replace("-", "_").replace(" ", "_"))
+    if found is None and wanted in SQL_WORDS:
+        return QUERY_TOPIC
     if found is not None:
         return found
     from discreet.cli.pages import find_word, list_spellings
@@ -237,7 +249,9 @@ def _list_topics_by_name() -> dict[str, str]:
         for name, page in table.items():
             names.setdefault(name, to_topic(page))
     stems = {page.rpartition("/")[2]: page for page in reversed(list_pages()) if "/" in page and "index" not in page}
-    return sections | names | stems | {page: page for page in list_pages()}
+    numbers = {page.partition("-")[0]: page for page in stems.values() if page.partition("-")[0][-1:].isdigit()}
+    titles = {stem.partition("-")[2]: page for stem, page in stems.items() if stem[:1].isdigit()}
+    return titles | sections | names | stems | numbers | {page: page for page in list_pages()}
 
 
 def list_roles() -> dict[str, dict[str, str]]:

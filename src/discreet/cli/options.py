@@ -438,7 +438,8 @@ class QueryArguments:
             found = find_missing(self.sql, opened.table, auto_bounds=opened.auto_bounds, discovers_keys=delta > 0)
         except DiscreetError:
             return refused
-        return make_error(replace(found, unit=without_unit, epsilon=without_cost), refused, options)
+        found = replace(found, unit=without_unit, epsilon=without_cost, fixed_delta=self.ledger is not None)
+        return make_error(found, refused, options)
 
     def _open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
         from discreet.session.connect import open_account, open_session
@@ -460,7 +461,9 @@ class QueryArguments:
         return replace(session, account=open_account(epsilon, delta, self.currency, None, None)[0]), cost
 
     def _check_ledger_options(self, delta: Fraction) -> None:
-        for flag, given in (("--budget", self.budget), ("--delta", delta or None), ("--currency", self.currency)):
-            if given is not None:
+        more = "; where an account has no δ, declare the keys (--keys dept=a,b,c), or open an account with a δ"
+        given = ("--budget", self.budget, ""), ("--delta", self.delta if delta else None, more)
+        for flag, text, others in (*given, ("--currency", self.currency, "")):
+            if text is not None:
                 reason = "the account of the ledger has its own, which cannot be changed"
-                raise BadParameter(flag, given, reason, "leave it out")
+                raise BadParameter(flag, text, reason, f"leave it out{others}")

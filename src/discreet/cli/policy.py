@@ -1,5 +1,6 @@
 """`discreet policy`: write a policy to fill in, and compare a policy with the data."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -21,10 +22,7 @@ app.add_typer(policy, name="policy", rich_help_panel=ASKING)
 @takes_source("table", "path")
 def policy_init(
     options: SourceOptions,
-    unit: Annotated[
-        str,
-        typer.Option(prompt="Which column identifies a person", help=WRITTEN_OPTIONS["unit"].help),
-    ],
+    unit: Annotated[str | None, typer.Option(help=f"{WRITTEN_OPTIONS['unit'].help} Asked for if it is missing.")] = None,
     out: Annotated[str, typer.Option(help="The file to write; - for the screen.")] = "policy.toml",
 ) -> None:
     """Write a policy.toml to fill in: the names and types of the columns, no values of the data."""
@@ -34,8 +32,11 @@ def policy_init(
     from discreet.query.policy import write_policy
     from discreet.session.source import open_source
 
+    if unit is None and not sys.stdin.isatty():
+        raise BadParameter("--unit", "missing", "no privacy unit", "name the column that identifies a person: --unit id")
+    unit = typer.prompt("Which column identifies a person") if unit is None else unit
     with explain_to_owner():
-        table = open_source(replace(options, unit=parse_names(unit, "--unit"))).validate().table
+        table = open_source(replace(options, unit=parse_names(str(unit), "--unit"))).validate().table
     text = write_policy(replace(table, salt=token_urlsafe(32)), template=True)
     if out == "-":
         print_data(text)

@@ -166,6 +166,7 @@ def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -
         print_styled(shortage)
     for note in (
         str(solved.cost),
+        *_explain_cost(solved),
         f"The table shows half-widths at {', '.join(shares)} and {last} times this cost, which hold with probability "
         f"≥ {float(100 * solved.workload.confidence):g}%; those of averages and quantiles are for the number of rows shown.",
         "The number of reliable estimates is a forecast from the sizes in the plan, for values spread evenly over their "
@@ -173,6 +174,16 @@ def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -
         *solved.notes,
     ):
         print_styled(note)
+
+
+def _explain_cost(solved: "WorkloadPlan") -> list[str]:
+    """Say why the cost is another ε than that of the plan, where noise was chosen to use up the budget."""
+    from discreet._numbers import read_positive
+
+    if all(column.target is not None for column in solved.columns):
+        return []
+    said = solved.cost.explain_epsilon(read_positive(solved.workload.epsilon, "budget.epsilon"))
+    return [] if said is None else [said.replace("this query alone", "this publication alone")]
 
 
 def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:
@@ -190,12 +201,22 @@ def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:
     return [first.query, first.column, rows, *half_widths, f"{counts} of {cells}"]
 
 
+def _explain_free(published: "Publication") -> str:
+    return (
+        f"The answers were recorded before, and are about the data as of entry {published.entry}: nothing was charged. If "
+        "the data changed since, another label in the plan names their new state."
+    )
+
+
 def _print_outcome(published: "Publication") -> None:
+    from discreet.formats import count_things
+
+    tables = count_things(len(published.answers), "table")
     estimates = [estimate for answer in published.answers.values() for _, row in answer.rows for estimate in row]
     reliable = sum(estimate.reliable for estimate in estimates)
     print_line(
-        f"{published.folder}: {len(published.answers)} tables, {reliable:,} of {len(estimates):,} estimates reliable. "
-        + ("The answers were recorded before: nothing was charged." if published.free else str(published.cost))
+        f"{published.folder}: {tables}, {reliable:,} of {len(estimates):,} estimates reliable. "
+        + (_explain_free(published) if published.free else str(published.cost))
     )
     if published.missing_charts:
         print_line(f"Charts of {', '.join(published.missing_charts)} could not be drawn; all other files are complete.")

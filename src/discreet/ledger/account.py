@@ -190,11 +190,11 @@ def require_same_unit(known: str, unit: str, name: str) -> str:
     the cost for one person's rows bounds nothing about a household's, and replacing a person is removing one and adding one,
     so a sum over several kinds of neighbours guarantees nothing for any of them."""
     if known and unit and known != unit:
+        (before, _, _), (now, _, relation) = known.partition(": "), unit.partition(": ")
         raise BadParameter(
-            "account",
-            repr(name),
-            f"its debits are about ({known}), and this query is about ({unit})",
-            "open another account",
+            *(("neighbours", repr(relation)) if before == now else ("unit", repr(now))),
+            f"the account {name!r} has another: its debits are about ({known}), and this query is about ({unit})",
+            f"give the {'relation' if before == now else f'unit {before!r}'}, or open another account",
         )
     return known or unit
 

@@ -39,6 +39,7 @@ from discreet.query import ast
 from discreet.query.aggregates import Quantile
 from discreet.query.contribution import BoundedQuery, check_work, grouping_keys
 from discreet.query.estimates import Noise, StatisticNoise
+from discreet.query.missing import SET_DELTA
 from discreet.query.statistics import Statistic
 from discreet.units import Sensitivity
 
@@ -238,7 +239,7 @@ def _calibrate_selection(bounded: BoundedQuery, currency: Currency, amount: Frac
             raise QueryRefused(reason, f"{declare}, or use an account in zcdp", parameter="keys")
         raise QueryRefused(
             f"The keys of {keys} are not declared",
-            f"{declare}, or set delta=1e-6 to discover them (partition selection costs δ)",
+            f"{declare}, or {SET_DELTA}",
             parameter="keys",
         )
     sensitivity = bounded.selection_sensitivity

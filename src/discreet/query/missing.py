@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from discreet.query import QueryLike, ast
 
 
+SET_DELTA = "set delta=1e-6 to discover them (partition selection costs δ)"
+OPEN_WITH_DELTA = "open an account with a δ to discover them (partition selection costs δ)"
+"""What to do where keys are not declared: without a ledger, and with an account of one, whose δ cannot be changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
     """What is missing: the unit, the ε, the columns without bounds and the group columns without keys."""
@@ -21,6 +26,7 @@ class Missing:
     bounds: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     epsilon: bool = False
+    fixed_delta: bool = False  # whether the account has its δ for life, so that no δ can be given
 
     @property
     def count(self) -> int:
@@ -66,8 +72,13 @@ class Missing:
         return f"{parts[0]} is missing{named * self.unit}"
 
     def alternatives(self, in_shell: bool) -> list[str]:
-        """What may be given in place of what is missing."""
+        """What may be given in place of what is missing.
+
+        >>> Missing(keys=("dept",), fixed_delta=True).alternatives(in_shell=True)
+        ['In place of --keys, an account that is opened with a δ discovers the keys that many people have.']
+        """
         unit, delta = ("--unit row", "--delta 1e-6") if in_shell else ('unit="row"', "delta=1e-6")
+        delta = "an account that is opened with a δ" if self.fixed_delta else delta
         lines = [f"If each row is one person and there is no id: {unit}."] if self.unit else []
         keys = "--keys" if in_shell else "keys="
         return lines + ([f"In place of {keys}, {delta} discovers the keys that many people have."] if self.keys else [])

@@ -33,6 +33,7 @@ from discreet.query.refusals import (
     STATEMENT_HINT,
     VALUES_HINT,
     allow_only,
+    explain_open_quote,
     explain_syntax,
     format_name,
     make_refusal,
@@ -208,6 +209,8 @@ def _parse_select(text: str, table: Table) -> exp.Select:
         raise
     except Exception as error:  # the text is at fault, however sqlglot fails on it
         first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        if not first and text.count("'") % 2:
+            raise explain_open_quote(text) from None
         columns = [*table.columns, *(name for public in table.public.values() for name in public.columns)]
         raise explain_syntax(first, [table.name, *table.public, *columns]) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
@@ -720,6 +723,9 @@ class _Reader:
             if moment is not None:
                 return ast.Constant(moment)
         subject = f"The column `{value.column}`" if isinstance(value, ast.Ref) else f"`{ast.format_value(value)}`"
+        if isinstance(value, ast.Ref) and not self.scope.table.unit and kind is Kind.REAL:  # in HAVING
+            reason = f"`{value.column}` is an aggregate, such as a count, and `{quote_node(node)}` is not a number"
+            raise make_refusal(node, reason, "write a number such as 100")
         raise make_refusal(
             node,
             f"{subject} holds {kind.value} values, and `{quote_node(node)}` is not one",

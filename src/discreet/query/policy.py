@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from discreet._numbers import check_int, check_positive
+from discreet._numbers import check_positive
 from discreet.errors import BadParameter
 from discreet.query.schema import (
     DEFAULT_LEAST_EPSILON,
@@ -39,16 +39,20 @@ TABLE_FIELDS = {
 }
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
 _KINDS = ", ".join(kind.value for kind in Kind)
-POLICY_HINT = "see docs/asking.md, or write a new one with `discreet policy init`"
+POLICY_HINT = "correct it, or write a new one with `discreet policy init`"
 
 
-def read_policy(text: str) -> Table:
-    """Return the table that a policy declares.
+def read_policy(text: str, file: str = "") -> Table:
+    """Return the table that a policy declares. An error names the `file` that holds it, if there is one, and the field.
 
     >>> read_policy('table = "people"\\nunit = "id"\\n[columns.id]\\nkind = "integer"').max_groups
     1
     """
-    policy = _load_toml(text)
+    with _about_file(file):
+        return _read_table(_load_toml(text))
+
+
+def _read_table(policy: dict[str, Any]) -> Table:
     _check_fields(policy, TABLE_FIELDS, "")
     columns = policy.get("columns", {})
     if not isinstance(columns, dict) or not columns:
@@ -57,8 +61,8 @@ def read_policy(text: str) -> Table:
         _read_text(policy, "table"),
         _read_unit(policy),
         {name: _read_column(name, fields) for name, fields in columns.items()},
-        check_int(policy.get("max_groups", 1), "max_groups", 1),
-        check_int(policy.get("max_rows", 1), "max_rows", 1),
+        _read_limit(policy, "max_groups"),
+        _read_limit(policy, "max_rows"),
         _read_bool(policy, "unique"),
         _read_text(policy, "salt") if "salt" in policy else DEFAULT_SALT,
         least_epsilon=_read_positive(policy, "least_epsilon") if "least_epsilon" in policy else DEFAULT_LEAST_EPSILON,
@@ -66,16 +70,17 @@ def read_policy(text: str) -> Table:
     )
 
 
-def read_public(text: str) -> dict[str, str]:
+def read_public(text: str, file: str = "") -> dict[str, str]:
     """Return the paths of the public tables that a policy names; a path is relative to the policy.
 
     >>> read_public('[public]\\ncities = "cities.csv"')
     {'cities': 'cities.csv'}
     """
-    public = _load_toml(text).get("public", {})
-    if not isinstance(public, dict):
-        raise make_policy_error("public", "not a table of names and paths", 'write [public] and cities = "cities.csv"')
-    return {name: _read_text(public, name) for name in public}
+    with _about_file(file):
+        public = _load_toml(text).get("public", {})
+        if not isinstance(public, dict):
+            raise make_policy_error("public", "not a table of names and paths", 'write [public] and cities = "cities.csv"')
+        return {name: _read_text(public, name) for name in public}
 
 
 def _load_toml(text: str) -> dict[str, Any]:
@@ -111,9 +116,9 @@ def write_policy(table: Table, *, template: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def make_policy_error(field: str, reason: str, hint: str = POLICY_HINT) -> BadParameter:
+def make_policy_error(field: str, reason: str, hint: str = POLICY_HINT, file: str = "") -> BadParameter:
     """Return the error of a wrong field in a policy."""
-    return BadParameter("policy", field, reason, hint, is_field=True)
+    return BadParameter("policy", field, reason, hint, is_field=True, file=file)
 
 
 def _format_bounds(column: Column) -> list[str]:
@@ -174,6 +179,18 @@ def _about_field(name: str) -> Iterator[None]:
         raise make_policy_error(f"columns.{name}", f"{error.name} = {error.value}: {error.reason}", error.hint) from None
 
 
+@contextmanager
+def _about_file(file: str) -> Iterator[None]:
+    """Name the file and the field of a policy in the errors that it raises. What was wrong as a parameter of Python is a
+    field of the policy here."""
+    try:
+        yield
+    except BadParameter as error:
+        is_ours = error.name == "policy"
+        field, reason = (error.value, error.reason) if is_ours else (error.name, f"{error.value}: {error.reason}")
+        raise make_policy_error(str(field), reason, error.hint, file) from None
+
+
 def _check_fields(fields: dict[str, Any], allowed: set[str], prefix: str) -> None:
     for field in fields:
         if field not in allowed:
@@ -207,6 +224,14 @@ def _read_positive(fields: dict[str, Any], field: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise make_policy_error(field, "not a number above 0", f"write {field} = 0.001")
     return check_positive(value, field)
+
+
+def _read_limit(policy: dict[str, Any], field: str) -> int:
+    value = policy.get(field, 1)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        shown = str(value) if isinstance(value, Decimal) else json.dumps(value, default=str, ensure_ascii=False)
+        raise make_policy_error(field, f"{shown} is not a whole number of at least 1", f"write {field} = 1")
+    return value
 
 
 def _read_bool(fields: dict[str, Any], field: str) -> bool:

@@ -20,7 +20,7 @@ from discreet._numbers import (
     read_decimal,
     to_rational,
 )
-from discreet.errors import BadParameter
+from discreet.errors import PARAMETER_PAGES, BadParameter
 from discreet.query.ast import View
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Key
@@ -61,11 +61,17 @@ class PostprocessedAnswer(NamedTuple):
 def check_additive(groups: Sequence[object], additive: Sequence[bool], view: View) -> None:
     """Refuse an answer in which nothing can be made to add up; all of this is known before the query is asked."""
     if view.drops_rows():
-        raise BadParameter("answer", "a part of its rows", "rows that are left out are missing from the total", WHOLE_HINT)
+        raise _not_additive("a part of its rows", "rows that are left out are missing from the total", WHOLE_HINT)
     if not groups:
-        raise BadParameter("answer", "one row", "nothing adds up to it", "ask by group, with GROUP BY")
+        raise _not_additive("one row", "nothing adds up to it", "ask by group, with GROUP BY")
     if not any(additive):
-        raise BadParameter("answer", "without counts and sums", "no column adds up", "ask for a count or a sum")
+        raise _not_additive("without counts and sums", "no column adds up", "ask for a count or a sum")
+
+
+def _not_additive(what: str, reason: str, hint: str) -> BadParameter:
+    error = BadParameter("answer", what, reason, hint)
+    error.see = PARAMETER_PAGES["consistent"]
+    return error
 
 
 def clip_negative(answer: AnswerLike, columns: Sequence[str]) -> PostprocessedAnswer:

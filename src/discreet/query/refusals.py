@@ -75,6 +75,7 @@ INSTEAD = {
         "COVAR_SAMP": "write COVAR_POP: covariances are the population's, not a sample's",
         "REGR_SLOPE": "ask for COVAR_POP(y, x) and VAR_POP(x), and divide the answers",
         "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
+        "ROLLUP CUBE GROUPING": "ask one query for each grouping",
         "OVER": "group the rows with GROUP BY",
         "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
         "DISTINCT": "leave it out, or write COUNT(DISTINCT x)",
@@ -194,11 +195,26 @@ def explain_syntax(error: Mapping[str, Any], names: Iterable[str]) -> QueryRefus
                 return QueryRefused(f"The SQL cannot be parsed near `{shorten_text(token)}`", hint, *place)
     reason = f"The SQL cannot be parsed near `{shorten_text(token)}`" if token else "The SQL cannot be parsed"
     word_before = _LAST_WORD.search(before)
+    if word_before and word_before[0].upper() == "TOP":
+        return QueryRefused("TOP is not supported", f"write LIMIT {token} at the end of the query", *place)
     for word in (token, word_before[0] if word_before else ""):  # a misspelt WHERE is read as the name of a table
         close = get_close_matches(word.upper(), KEYWORDS, 1, KEYWORD_SIMILARITY)
         if close and close[0] != word.upper() and word.lower() not in known:
             return QueryRefused(reason, f"did you mean {close[0]} instead of `{shorten_text(word)}`?", *place)
     return QueryRefused(reason, "check commas, parentheses and quotes", *place)
+
+
+def explain_open_quote(text: str) -> QueryRefused:
+    """Return the refusal of a text in which a single quote is not closed.
+
+    >>> raise explain_open_quote("SELECT COUNT(*) AS n FROM people WHERE name = 'O'Brien'")
+    Traceback (most recent call last):
+    discreet.errors.QueryRefused: line 1, column 55: A single quote is not closed. Close it; inside of a text, double it: \
+'O''Brien'.
+    """
+    before = text[: text.rindex("'")]
+    place = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return QueryRefused("A single quote is not closed", "close it; inside of a text, double it: 'O''Brien'", *place)
 
 
 def allow_only(node: exp.Expr, *allowed: str) -> None:

@@ -23,6 +23,7 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import privacy_unit_of
 from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
+from discreet.query.missing import OPEN_WITH_DELTA, SET_DELTA
 from discreet.query.schema import Table
 from discreet.session.discovery_state import DiscoveryState
 from discreet.session.missing import find_missing, make_error
@@ -301,8 +302,8 @@ class Session:
         explanation = " ".join((answer.explanation, *noted, *choice.notes))
         if steps:
             combined = combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
-            return replace(combined, notes=(*combined.notes, *self.budget_warnings))
-        notes = (*_explain_epsilon(answer.cost, choice.epsilon), *self.budget_warnings)
+            return replace(combined, notes=(*combined.notes, *explain_recorded(answer), *self.budget_warnings))
+        notes = (*_explain_epsilon(answer.cost, choice.epsilon), *explain_recorded(answer), *self.budget_warnings)
         return replace(answer, explanation=explanation, notes=notes)
 
     def _list_missing(self, query: "queries.QueryLike", refused: QueryRefused) -> QueryRefused:
@@ -314,7 +315,12 @@ class Session:
             missing = find_missing(query, self.table, auto_bounds=self.auto_bounds, discovers_keys=discovers_keys)
         except QueryRefused:
             return refused
-        return make_error(missing, refused, self.options) if missing.count else refused
+        if not missing.count:
+            return refused
+        if isinstance(self.account, LedgerAccount):  # its δ cannot be changed
+            missing, hint = replace(missing, fixed_delta=True), refused.hint.replace(SET_DELTA, OPEN_WITH_DELTA)
+            refused = QueryRefused(refused.reason, hint, refused.line, refused.column)
+        return make_error(missing, refused, self.options)
 
     def find_bounds(
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: "noise.Bits | None" = None
@@ -359,6 +365,16 @@ def _explain_epsilon(cost: Cost | None, asked: Fraction) -> tuple[str, ...]:
     """Say why the ε that is reported differs from the ε that was asked for, if it does."""
     said = None if cost is None else cost.explain_epsilon(asked)
     return () if said is None else (said,)
+
+
+def explain_recorded(answer: "queries.Answer") -> tuple[str, ...]:
+    """Say which state of the data a recorded answer is about: a ledger knows sources by name, and not their rows."""
+    if answer.charged or answer.reference is None:
+        return ()
+    return (
+        f"This answer is about the data as of entry {answer.reference.entry}. If the data changed since, label= names their "
+        "new state, under which the query is charged and answered anew.",
+    )
 
 
 def read_label(label: str) -> str:

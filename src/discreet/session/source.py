@@ -24,8 +24,8 @@ from discreet.engines.base import Engine, about, owner_log
 from discreet.engines.registry import open_engine
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.ledger.owner_state import default_state_folder
-from discreet.paths import read_text
-from discreet.query.policy import read_policy, read_public
+from discreet.paths import format_path, read_text
+from discreet.query.policy import make_policy_error, read_policy, read_public
 from discreet.query.schema import (
     MAX_LISTED,
     BoundLike,
@@ -105,7 +105,7 @@ def open_source(options: SourceOptions) -> Source:
     with about(engine.identity):
         found = engine.describe_columns()
     inferred = engine.inferred and policy is None
-    declared = found if policy is None else _check_policy_columns(policy, found, engine.names)
+    declared = found if policy is None else _check_policy_columns(policy, found, engine.names, _name_file(options.policy))
     columns, auto_bounds = _declare_columns(options, declared, inferred=inferred)
     if unit is None:
         raise BadParameter("unit", "missing", "no privacy unit", 'name the column that identifies a person: unit="id"')
@@ -260,24 +260,33 @@ def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[
         return SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path", parameter="policy")
 
     text = read_text(policy, refuse)
-    return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
+    file = _name_file(policy)
+    return read_policy(text, file), {name: str(Path(policy).parent / path) for name, path in read_public(text, file).items()}
 
 
-def _check_policy_columns(policy: Table, found: Mapping[str, Column], names: Collection[str]) -> dict[str, Column]:
+def _name_file(policy: str | Path | Table | None) -> str:
+    """The name of the policy's file, as messages show it; nothing for a policy that is a value."""
+    return format_path(str(policy)).strip("'\"") if isinstance(policy, str | Path) else ""
+
+
+def _check_policy_columns(
+    policy: Table, found: Mapping[str, Column], names: Collection[str], file: str
+) -> dict[str, Column]:
     """The columns of the policy; the source must have them, of the declared kinds."""
     missing = [name for name in policy.columns if name not in found]
-    if 2 * len(missing) >= len(policy.columns):
+    undeclared = sorted({*(names or found)} - {*policy.columns})  # `found` has declared columns only, if there is a policy
+    near = None if not missing else _suggest_column(missing[0], undeclared)
+    if 2 * len(missing) >= len(policy.columns) and (near is None or len(missing) > 1):
         reason = f"this policy is for another table: the source lacks {_list_names(missing)}"
-        raise BadParameter("policy", "columns", reason, f"the source has {_list_names(names or found)}", is_field=True)
+        raise make_policy_error("columns", reason, f"the source has {_list_names(sorted(names or found))}", file)
     if missing:
-        near = _suggest_column(missing[0], found)
-        hint = f"did you mean {near!r}?" if near is not None else f"the source has {_list_names(names or found)}"
-        raise BadParameter("policy", f"columns.{missing[0]}", "the source has no such column", hint, is_field=True)
+        hint = f"did you mean {near!r}?" if near is not None else f"the source has {_list_names(sorted(names or found))}"
+        raise make_policy_error(f"columns.{missing[0]}", "the source has no such column", hint, file)
     for name, column in policy.columns.items():
         actual = found[name].kind
         if actual is not column.kind:
             reason = f"{column.kind.value!r} is declared, and the source holds {actual.value} there"
-            raise BadParameter("policy", f"columns.{name}.kind", reason, "correct the policy", is_field=True)
+            raise make_policy_error(f"columns.{name}.kind", reason, "correct the policy", file)
     return dict(policy.columns)
 
 

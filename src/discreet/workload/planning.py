@@ -379,7 +379,7 @@ def read_plan(path: "str | PathLike[str]", *, assume_account: bool = False) -> W
     Raises:
         PlanRefused: it has several problems, in the file, its account, its source or its queries; all are listed.
     """
-    workload, problems = parse_sound_parts(read_plan_file(path), Path(path).parent)
+    workload, problems = parse_sound_parts(read_plan_file(path), Path(path).parent, str(path))
     if workload is None:
         problems.raise_all()
     assert workload is not None
@@ -397,8 +397,10 @@ def open_plan(workload: Workload, problems: Problems | None = None, *, assume_ac
         try:
             account = workload.open_account()
         except (LedgerUnavailable, BadParameter) as refused:
-            if not (assume_account and _is_not_open_yet(workload, refused)):
+            if not _is_not_open_yet(workload, refused):
                 raise
+            if not assume_account:
+                raise _explain_missing_account(workload, refused) from None
             assumed = _explain_assumed_account(workload)
     session = plan = None
     if workload.source is not PLACEHOLDERS["source"]:
@@ -420,13 +422,27 @@ def _is_not_open_yet(workload: Workload, refused: DiscreetError) -> bool:
     return not is_postgres(ledger) and "://" not in ledger and not exists(ledger, lambda _: refused)
 
 
-def _explain_assumed_account(workload: Workload) -> str:
+def _explain_missing_account(workload: Workload, refused: DiscreetError) -> DiscreetError:
+    """Return the refusal with the command that opens the account of the plan; a misspelt account keeps its suggestion."""
+    if not isinstance(refused, LedgerUnavailable):
+        return refused
+    hint = f"check budget.ledger, or open the account of the plan: {_format_open_command(workload)}"
+    error = LedgerUnavailable(refused.where, refused.reason, hint)
+    error.see = refused.see
+    return error
+
+
+def _format_open_command(workload: Workload) -> str:
     epsilon, delta = (f"{float(read_decimal(number)):.12g}" for number in (workload.epsilon, workload.delta))
     more = f" --delta {delta} --currency pure" if read_decimal(workload.delta) else ""
-    command = (
+    return (
         f"discreet ledger open {quote(str(workload.ledger))} --account {quote(workload.account or 'main')} "
         f"--epsilon {epsilon}{more}"
     )
+
+
+def _explain_assumed_account(workload: Workload) -> str:
+    command = _format_open_command(workload)
     return (
         f"The account of the plan is not open yet. This is for a new one with the budget of the plan: {command} "
         "(with another δ or currency the numbers differ)."

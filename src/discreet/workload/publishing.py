@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from discreet._numbers import check_confidence
-from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import largest_epsilon
+from discreet._numbers import check_confidence, floor_digits
+from discreet.accounting.cost import SHOWN_DIGITS, Cost
+from discreet.accounting.currencies import amount_or_zero, largest_epsilon
 from discreet.engines.base import about, owner_log
-from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
+from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded, DiscreetError
 from discreet.formats import missing_library_error, to_csv, write_parquet
 from discreet.ledger import open_ledger
 from discreet.ledger.account import state_in_epsilon
@@ -44,7 +44,7 @@ from discreet.query.series import has_histogram, to_long_table
 from discreet.session.executor import RunOptions
 from discreet.text import to_printable
 from discreet.workload.guarantee import format_guarantee
-from discreet.workload.planning import WorkloadPlan, find_noise, plan_workload, read_plan
+from discreet.workload.planning import WorkloadPlan, find_noise, plan_workload, price_targets, read_plan
 from discreet.workload.spec import Workload, read_workload
 
 GUARANTEE_FILE, CERTIFICATE_FILE = "guarantee.md", "release.json"
@@ -145,10 +145,9 @@ def publish(
     if plan.assumed:
         raise BadParameter("plan", "for an assumed account", "its account is not open yet", "open it, and plan again")
     if not plan.fits:
-        terms, hint = plan.terms, "raise budget.epsilon, or allow larger errors"
-        refused = BudgetExceeded(terms.currency.symbol, cost=plan.charge, remaining=terms.limit, hint=hint)
-        fitting = largest_epsilon(terms.currency, terms.limit, plan.session.delta)
-        raise state_in_epsilon(refused, terms.currency, plan.session.delta, fitting, hint)
+        terms = plan.terms
+        refused = BudgetExceeded(terms.currency.symbol, cost=plan.charge, remaining=terms.limit)
+        raise _state_for_plan(refused, plan, terms.limit, "raise budget.epsilon, or allow larger errors")
     workload = plan.workload
     if fresh and (workload.ledger is None or workload.id is None):
         reason = "without an id a retry cannot be distinguished from a new publication"
@@ -158,11 +157,39 @@ def publish(
     signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
     folder = _resolve_folder(Path(to))
     with _create_folder(folder, force) as place:
-        answers = execute_plan(plan, fresh=fresh, bits=bits, progress=progress)
+        try:
+            answers = execute_plan(plan, fresh=fresh, bits=bits, progress=progress)
+        except BudgetExceeded as over:
+            raise _suggest_budget(over, plan) from None
         with about(plan.session.engine.identity):
             missing_charts = _write_files(place, plan, answers, signing_key, spreadsheet=spreadsheet)
     by_name = {query.name: answer for query, answer in zip(workload.questions, answers.answers, strict=True)}
     return Publication(folder, by_name, answers.cost, answers.reference.entry, answers.free, missing_charts)
+
+
+def _suggest_budget(refused: BudgetExceeded, plan: WorkloadPlan) -> BudgetExceeded:
+    """Return a refusal of the account that names the budget.epsilon that would fit; if none does, what the errors cost."""
+    if refused.currency == DELTA_CURRENCY:
+        return refused
+    currency, delta = plan.terms.currency, plan.session.delta
+    fitting = floor_digits(refused.fitting_epsilon or Fraction(0), SHOWN_DIGITS)
+    targets, has_free = price_targets(plan), any(column.target is None for column in plan.columns)
+    if fitting < plan.session.table.least_epsilon:
+        hint = "too little remains in the account for any publication: name another budget.account"
+    elif not has_free or (targets and targets[-1].charge >= amount_or_zero(currency, fitting, delta)):
+        hint = "the allowed errors cost more than remains: allow larger errors, or name another budget.account"
+    else:
+        hint = f"budget.epsilon = {float(fitting):.12g} would fit"
+    return _state_for_plan(refused, plan, refused.remaining, hint)
+
+
+def _state_for_plan(refused: BudgetExceeded, plan: WorkloadPlan, remaining: Fraction, hint: str) -> BudgetExceeded:
+    """Return the refusal in ε, with this hint and the page about plans."""
+    terms = plan.terms
+    fitting = largest_epsilon(terms.currency, remaining, plan.session.delta)
+    error = state_in_epsilon(refused, terms.currency, plan.session.delta, fitting, hint)
+    error.see = "docs/publishing.md#the-dry-run"
+    return error
 
 
 def _write_files(

@@ -294,14 +294,14 @@ def parse_workload(text: str, beside: Path) -> Workload:
     return workload
 
 
-def parse_sound_parts(text: str, beside: Path) -> tuple[Workload | None, Problems]:
+def parse_sound_parts(text: str, beside: Path, name: str = "this text") -> tuple[Workload | None, Problems]:
     """Parse a plan.toml as far as it is sound: what is left of it as a workload, if anything, and every problem."""
     problems = Problems()
     try:
         plan = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError) as mistake:
         with problems.collect():
-            raise BadParameter("plan", "this text", f"not TOML ({mistake})", "correct that line") from None
+            raise BadParameter("plan", name, f"not TOML ({mistake})", "correct that line") from None
         return None, problems
     top = _parse_table(plan, "", TOP_LEVEL_KEYS, beside, problems)
     budget = _parse_table(top.pop("budget", {}), "budget", BUDGET_KEYS, beside, problems)

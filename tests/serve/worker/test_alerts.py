@@ -138,6 +138,7 @@ def test_alerts_that_are_not_listed_are_not_sent_and_redirects_are_not_followed(
     alerts.send("request", "people")
     alerts.send("overrun", "people")
     alerts.stop()
+    receiver.wait_for("overrun")
     assert [(each["alert"], each["path"]) for each in receiver.bodies] == [("overrun", "/moved")]
     assert {"root 80%", "root 95%", "engine failed", "overrun", "ledger check", "request"} == set(ALERTS)
 

@@ -16,7 +16,7 @@ from tests.support.served_tables import Service, configure, start_service, write
 
 FALSE_ALARM = 1e-9
 ASKS = 60
-SLOW_SECONDS = 0.05
+SLOW_SECONDS = 0.15
 
 
 def measure(service: Service, table: str, asks: int, parallel: int = 4) -> list[float]:
