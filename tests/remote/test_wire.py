@@ -77,7 +77,9 @@ def test_answers_and_quotes_come_back_as_they_were(view: str, budget: dict[str, 
     assert assert_same_answer(people.ask(query, epsilon=1)).charged is False
     assert back.plot(column="n").spec == people.ask(query, epsilon=1).plot(column="n").spec
     for again in (lambda each: each.non_negative(), lambda each: each.order_by("n").limit(1)):
-        assert repr(again(back)) == repr(again(replace(people.ask(query, epsilon=1), charged=True, cost=back.cost)))
+        assert repr(again(back)) == repr(
+            again(replace(people.ask(query, epsilon=1), charged=True, cost=back.cost, notes=back.notes))
+        )
 
 
 def test_post_processed_and_joint_answers_come_back() -> None:

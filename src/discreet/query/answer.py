@@ -529,6 +529,14 @@ def _restate_intervals(explanation: str, old: IntervalOptions, new: IntervalOpti
     return explanation
 
 
+def explain_recorded(entry: int) -> str:
+    """Say which state of the data a recorded answer is about: a ledger knows sources by name, and not their rows."""
+    return (
+        f"This answer is about the data as of entry {entry}. If the data changed since, label= names their new state, under "
+        "which the query is charged and answered anew."
+    )
+
+
 def explain_threshold(selection: Threshold, confidence: float) -> str:
     """Say what a key that is not declared must reach to be shown.
 

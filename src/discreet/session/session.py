@@ -302,8 +302,8 @@ class Session:
         explanation = " ".join((answer.explanation, *noted, *choice.notes))
         if steps:
             combined = combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
-            return replace(combined, notes=(*combined.notes, *explain_recorded(answer), *self.budget_warnings))
-        notes = (*_explain_epsilon(answer.cost, choice.epsilon), *explain_recorded(answer), *self.budget_warnings)
+            return replace(combined, notes=(*combined.notes, *_explain_recorded(answer), *self.budget_warnings))
+        notes = (*_explain_epsilon(answer.cost, choice.epsilon), *_explain_recorded(answer), *self.budget_warnings)
         return replace(answer, explanation=explanation, notes=notes)
 
     def _list_missing(self, query: "queries.QueryLike", refused: QueryRefused) -> QueryRefused:
@@ -367,14 +367,10 @@ def _explain_epsilon(cost: Cost | None, asked: Fraction) -> tuple[str, ...]:
     return () if said is None else (said,)
 
 
-def explain_recorded(answer: "queries.Answer") -> tuple[str, ...]:
-    """Say which state of the data a recorded answer is about: a ledger knows sources by name, and not their rows."""
-    if answer.charged or answer.reference is None:
-        return ()
-    return (
-        f"This answer is about the data as of entry {answer.reference.entry}. If the data changed since, label= names their "
-        "new state, under which the query is charged and answered anew.",
-    )
+def _explain_recorded(answer: "queries.Answer") -> tuple[str, ...]:
+    from discreet.query.answer import explain_recorded
+
+    return () if answer.charged or answer.reference is None else (explain_recorded(answer.reference.entry),)
 
 
 def read_label(label: str) -> str:

@@ -6,7 +6,7 @@ from discreet.errors import DiscreetError
 class ControlUnavailable(DiscreetError):
     """The control database cannot be opened, read or written. Nothing was changed."""
 
-    see = "docs/serve.md#the-control-database"
+    see = "docs/serve.md#for-a-team"
 
     def __init__(self, where: str, reason: str, hint: str) -> None:
         self.where, self.reason, self.hint = where, reason, hint

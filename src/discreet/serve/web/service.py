@@ -20,6 +20,7 @@ from fastapi import Request, Response
 
 from discreet.accounting.cost import Budget, Remaining
 from discreet.errors import BadParameter, DiscreetError, ServiceUnavailable
+from discreet.query.answer import explain_recorded
 from discreet.remote.wire import budget_to_wire, cost_to_wire, quote_to_wire, remaining_to_wire
 from discreet.serve.control.base import new_id
 from discreet.serve.control.errors import DayLimitReached, KeyTaken
@@ -441,6 +442,8 @@ def _repeat(ask: Ask, quoted: Quoted, now: float) -> Ask:
     assert recorded is not None
     assert recorded.answer is not None
     answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(quoted.priced.quote.cost, quoted.priced.quote.event)}
+    said = explain_recorded(answer["reference"]["entry"])
+    answer["notes"] = [*(each for each in answer["notes"] if each != said), said]
     return msgspec.structs.replace(
         ask, state=AskState.ANSWERED, answer=answer, answered_at=now, release_at=now, class_seconds=None, is_free=True
     )
