@@ -10,7 +10,9 @@ import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
@@ -392,8 +394,16 @@ def test_a_parameter_is_explained_by_its_page_however_it_is_written(name: str, p
 def test_no_error_of_a_parameter_names_a_page_about_something_else() -> None:
     for name, page in PARAMETER_PAGES.items():
         assert find_topic(page), name
+    import_every_module()
     for kind in list_error_kinds(DiscreetError):
         assert find_topic(kind.see), kind
+
+
+def import_every_module() -> None:
+    """Import all of discreet, so that every error is among the subclasses, whichever tests this process ran before."""
+    for module in walk_packages(discreet.__path__, "discreet."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
 
 
 def list_error_kinds(kind: type[DiscreetError]) -> list[type[DiscreetError]]:
