@@ -49,6 +49,9 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
             case RandomizedResponseEvent(truth=truth, choices=choices):
                 possible = 0 <= truth <= 1 and choices >= 2
                 wrong = "" if possible else f"truth {format_rational(truth)} among {choices} choices"
+            case SetResponseEvent(odds=odds, share=share, pair=pair):
+                possible = odds >= 1 and 0 <= pair <= share and 0 <= 2 * share - pair <= 1
+                wrong = "" if possible else f"odds {odds}, share {share}, pair {pair}"
             case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
                 wrong = "" if epsilon >= 0 else f"ε = {format_rational(epsilon)}"
             case Claim(epsilon=epsilon, delta=delta):
@@ -155,6 +158,14 @@ class RandomizedResponseEvent(PrivacyEvent, frozen=True, tag="ResponseLoss"):
 
     truth: Fraction
     choices: int
+
+
+class SetResponseEvent(PrivacyEvent, frozen=True, tag="SetResponse"):
+    """A report that names a set of values."""
+
+    odds: Fraction
+    share: Fraction
+    pair: Fraction
 
 
 class ExponentialEvent(PrivacyEvent, frozen=True, tag="ExponentialLoss"):
@@ -275,6 +286,7 @@ Event: TypeAlias = (
     | DiscreteGaussianEvent
     | BinomialEvent
     | RandomizedResponseEvent
+    | SetResponseEvent
     | ExponentialEvent
     | PermuteAndFlipEvent
     | ThresholdEvent

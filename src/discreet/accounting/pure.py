@@ -24,6 +24,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -52,6 +53,8 @@ def pure(event: Event) -> Fraction | float:
             return inf
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return response_epsilon(truth, choices)
+        case SetResponseEvent(odds=odds):
+            return log_bounds(odds)[1]
         case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
             return epsilon  # [MT07, Thm 6], [MS20, Thm 1]
         case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
