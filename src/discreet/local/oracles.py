@@ -1,6 +1,7 @@
 """Frequency oracles: each person reports a random set of values that is likelier to contain their own.
 
-**Theory of operation.** All oracles of this module are one mechanism. A base distribution draws a *set* y of values; the report of a person with value x is y with probability
+**Theory of operation.** All oracles of this module are one mechanism. A base distribution draws a *set* y of values;
+the report of a person with value x is y with probability
 
     R(x)(y) = γ · base(y) · X^[x ∈ y],    γ = 1/(1 + (X − 1)·s),    s = base[x ∈ y].
 
@@ -13,8 +14,8 @@ The oracles differ in the base, that is, in how a set is named in few bits: a si
 `SetResponseEvent` states by s and t = base[x, x' ∈ y].
 
 **Decoding.** A report supports the values in its set. It supports the true one with probability p* = X·s·γ and any other
-with q* = γ·(X·t + s − t). With C_v supports of v among n reports, (C_v − n·q*)/(p* − q*) is an unbiased estimate of the number of
-people who have v, and its variance is [n_v·p*(1 − p*) + (n − n_v)·q*(1 − q*)]/(p* − q*)².
+with q* = γ·(X·t + s − t). With C_v supports of v among n reports, (C_v − n·q*)/(p* − q*) is an unbiased estimate of the
+number of people who have v, and its variance is [n_v·p*(1 − p*) + (n − n_v)·q*(1 − q*)]/(p* − q*)².
 
 **Drawing.** `moduli` lists the integers that one report needs, `select` makes the report of them: everything is drawn before
 the value is looked at, so how much a client draws says nothing about its value.
