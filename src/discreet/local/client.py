@@ -3,7 +3,7 @@
 **Theory of operation.** `Client.report` does, in one transaction of the device's store:
 
 1. if the occasion (a day, a version; a name that never leaves the device) has a report, return the same bytes again;
-2. draw the nonce, then all fresh integers, then look the value up and select (see `mechanism`);
+2. draw the nonce, then all fresh integers, and only then select with the value (see `mechanism`);
 3. debit the device's account, or refuse;
 4. store the report under its occasion, and only then return its bytes.
 

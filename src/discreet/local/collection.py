@@ -10,8 +10,8 @@ What a report costs depends on what the operator promises (`Lifetime.per`):
 
 - `report`: every report costs the same. Holds for any two histories of values.
 - `once`: a device reports once in its life. Holds for any two values.
-- `state`: a memoising mechanism pays for each state that it has not reported before. **This holds only between histories with
-  the same pattern of equal states over time**: when a value changes, and when it comes back, is not protected.
+- `state`: a memoising mechanism pays for each state that it has not reported before. **This holds only between histories
+  with the same pattern of equal states over time**: when a value changes, and when it comes back, is not protected.
 """
 
 import json
@@ -52,7 +52,7 @@ Per: TypeAlias = Literal["report", "once", "state"]
 CONDITIONS: dict[str, str] = {
     "report": "any two histories of values",
     "once": "any two values; a device reports once",
-    "state": "histories with the same pattern of equal states over time: when a value changes or comes back is not protected",
+    "state": "histories with the same pattern of equal states over time; when a value changes is not protected",
 }
 """Between what the lifetime ε holds, in words."""
 
@@ -152,9 +152,7 @@ class Collection(msgspec.Struct, frozen=True):
             BadParameter: the text is no collection, holds more than its fields, or is not the pinned one.
         """
         try:
-            fields = json.loads(
-                text, object_pairs_hook=_reject_duplicate_keys, parse_float=_reject_number, parse_constant=_reject_number
-            )
+            fields = json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_float=_reject, parse_constant=_reject)
             found = _from_builtins(cls, fields)
             same = found.to_json() == to_json(fields)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ArithmeticError, DiscreetError) as error:
@@ -180,8 +178,8 @@ def least_cost(mechanism: AnyMechanism, per: Per) -> int:
     """Return what a report, or a state, costs at least: its pure ε in billionths, rounded up.
 
     With memo, `report` counts the fresh step on any permanent state. **Proof.** Given the permanent states, reports are
-    independent; each is at most e^ε times likelier under one state than under another, so T of them at most e^{Tε} times, and
-    averaging over the permanent noise of either history keeps that.
+    independent; each is at most e^ε times likelier under one state than under another, so T of them at most e^{Tε} times.
+    Averaging over the permanent noise of either history keeps that.
 
     Raises:
         BadParameter: no ε holds.
@@ -249,6 +247,6 @@ def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _reject_number(text: str) -> None:
+def _reject(text: str) -> None:
     """Refuse numbers with a point or an exponent: clients could round them differently."""
     raise ValueError(text)

@@ -81,9 +81,7 @@ class Integers(msgspec.Struct, frozen=True, tag="integers"):
         low, high = check_int(self.low, "low", -(2**53) + 1), check_int(self.high, "high", -(2**53) + 1)
         check_int(self.step, "step", 1)
         if not low < high < 2**53:
-            raise BadParameter(
-                "high", high, f"not above low = {low} and below 2**53", "give a larger range, or a smaller one"
-            )
+            raise BadParameter("high", high, f"not above low = {low} and below 2**53", "give another range")
         if self.missing is not None and not is_text(self.missing):
             raise BadParameter("missing", "a name", "it is no text", "give a name in Unicode")
 

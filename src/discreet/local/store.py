@@ -27,8 +27,8 @@ class Sent(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
-    """What a device did for one collection: its reports, billionths of ε spent, marks of the states that it paid for, and its
-    reports by occasion, None once the receiver has confirmed one."""
+    """What a device did for one collection: how many reports, billionths of ε spent, marks of the states that it paid for,
+    and its reports by occasion, None once the receiver has confirmed one."""
 
     reports: int = 0
     spent: int = 0
@@ -104,9 +104,7 @@ class FileStore:
         if exposed is not None:
             raise BadParameter("store", str(path), *exposed)
         with self._open() as database:
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS device (id INTEGER PRIMARY KEY CHECK (id = 1), state BLOB NOT NULL)"
-            )
+            database.execute("CREATE TABLE IF NOT EXISTS device (id INTEGER PRIMARY KEY, state BLOB NOT NULL)")
             first = msgspec.json.encode(new_state(limit=limit))
             database.execute("INSERT OR IGNORE INTO device VALUES (1, ?)", (first,))
 
