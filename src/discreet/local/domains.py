@@ -80,8 +80,8 @@ class Integers(msgspec.Struct, frozen=True, tag="integers"):
     def __post_init__(self) -> None:
         low, high = check_int(self.low, "low", -(2**53) + 1), check_int(self.high, "high", -(2**53) + 1)
         check_int(self.step, "step", 1)
-        if not low < high < 2**53:
-            raise BadParameter("high", high, f"not above low = {low} and below 2**53", "give another range")
+        if not low < high < 2**53 or high - low >= 2**53:
+            raise BadParameter("high", high, f"not above low = {low} by less than 2**53", "give another range")
         if self.missing is not None and not is_text(self.missing):
             raise BadParameter("missing", "a name", "it is no text", "give a name in Unicode")
 
