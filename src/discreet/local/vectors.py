@@ -55,7 +55,8 @@ def list_mechanisms() -> dict[str, list[AnyMechanism]]:
             Subset(5, Fraction(3), 2), Subset(4, Fraction(3, 2), 3), Subset.optimised(40, E), Subset(2**40, E, 3),
         ],
         "hashed": [
-            Hashed(9, Fraction(2), 3), Hashed.optimised(1000, E4), Hashed.optimised(2**33, E), Hashed(70, E, 2**31 - 1),
+            Hashed(9, Fraction(2), 3), Hashed.optimised(1000, E4), Hashed.optimised(2**33, E),
+            Hashed(2**31 - 1, Fraction(2**31), 2**31 - 1),
         ],
         "fixed hashed": [
             FixedHashed(9, Fraction(2), 3, 4, "salt"), FixedHashed(1000, E4, 53, 64, "2026"),
