@@ -185,7 +185,12 @@ def test_a_memo_hit_takes_the_path_of_a_first_report(memo: type[MemoBit]) -> Non
 
 def test_a_client_draws_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    monkeypatch.setattr(os, "urandom", lambda count: taken.append(count) or bytes(count))
+
+    def urandom(count: int) -> bytes:
+        taken.append(count)
+        return bytes(count)
+
+    monkeypatch.setattr(os, "urandom", urandom)
     assert isinstance(Client(COLOURS, MemoryStore(bytes(32)))._draws, SystemDraws)
     assert json.loads(Client(COLOURS, MemoryStore(bytes(32))).report("red", "a"))["n"] == "00" * 16
     assert taken == [16, 1]

@@ -119,7 +119,7 @@ def test_a_lifetime_says_between_what_it_holds(monkeypatch: pytest.MonkeyPatch) 
     assert Collection.read(collection.to_json(), collection.id) == collection
     assert "same pattern" in collection.lifetime.condition
     assert "any two histories" in COLOURS.lifetime.condition
-    assert (collection.lifetime.reports, collection.lifetime.epsilon) == (4, 5)
+    assert (collection.lifetime.reports, collection.lifetime.epsilon) == (4, Fraction(5))
 
 
 def test_a_mechanism_that_no_client_knows_is_refused() -> None:

@@ -113,7 +113,7 @@ def taken_sizes(mechanism: AnyMechanism, value: int, tape: bytes) -> list[int]:
     return recorder.sizes
 
 
-@pytest.mark.parametrize("mechanism", ALL + MEMO, ids=name_of_case)
+@pytest.mark.parametrize("mechanism", [*ALL, *MEMO], ids=name_of_case)
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(place=st.integers(0, 5), label=st.integers(0, 1 << 20))
 def test_what_is_drawn_does_not_depend_on_the_value(mechanism: AnyMechanism, place: int, label: int) -> None:
