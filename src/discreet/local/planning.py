@@ -117,7 +117,7 @@ def plan_collection(
     >>> plan_collection(values=100, epsilon=1, error=0.01).n
     141736
     >>> float(plan_collection(values=100, n=10**6, error=0.01).epsilon)
-    0.43
+    0.4
     """
     check_int(values, "values", 2)
     level = check_confidence(confidence)
