@@ -1,4 +1,4 @@
-"""Node, which runs the JavaScript client in tests. It is required: a client that nobody runs is not tested."""
+"""Node, which runs the JavaScript client in tests. It is required: a client that is not run is not tested."""
 
 import shutil
 import subprocess
