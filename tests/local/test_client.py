@@ -26,7 +26,7 @@ from discreet.local.vectors import Seeded, choose_collection, list_mechanisms
 from discreet.local.wire import Form
 from tests.support import local_mutants
 from tests.support.chance import is_plausible
-from tests.support.local_draws import Recorder
+from tests.support.draw_trees import Recorder
 from tests.support.local_memo import MemoBit
 from tests.support.node import CLIENT, run_node
 

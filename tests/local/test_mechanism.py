@@ -15,7 +15,7 @@ from discreet.local.mechanism import AnyMechanism, draw_report, draw_state, memo
 from discreet.local.oracles import Direct, FixedHashed, SetOracle
 from discreet.local.vectors import Seeded, list_laws, list_mechanisms
 from tests.support import local_mutants
-from tests.support.local_draws import Recorder, enumerate_law, worst_ratio
+from tests.support.draw_trees import Recorder, enumerate_law, worst_ratio
 from tests.support.local_memo import MemoBit
 
 ORACLES = list_laws()

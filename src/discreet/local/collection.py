@@ -2,8 +2,8 @@
 
 **Theory of operation.** The operator writes a collection once, as canonical JSON: keys in order, no spaces, integers alone,
 rationals as "n/d". The SHA-256 of these bytes is its id. Clients are shipped with the id (they pin it), so a server that
-delivers the collection cannot raise ε, shrink the domain or ask again under another name. Any change is another collection, with
-memoised noise and an account entry of its own.
+delivers the collection cannot raise ε, shrink the domain or ask again under another name. Any change is another collection,
+with memoised noise and an account entry of its own.
 
 **Lifetime.** Costs are integers, in billionths of ε, rounded up when the collection is made: a client only adds them.
 What a report costs depends on what the operator promises (`Lifetime.per`):
