@@ -1,9 +1,9 @@
 """Apple's sketches [App17]: Count Mean Sketch, its Hadamard variant, and the Sequence Fragment Puzzle for new words.
 
 **Count Mean Sketch** (`CountMeanSketch`). A device draws one of k public functions, j. Its text is in one of m buckets,
-h_j(x); it sends m bits, of which only that of the bucket is set, each flipped with probability 1/(z + 1). Two texts differ in
-two bits: ε = 2·ln z. A report names the texts whose bit is 1, so it is a set response (`oracles`) of odds z² and share 1/(z + 1); the
-functions are public, so two texts may never share a bucket, and t = s² is the worst pair.
+h_j(x); it sends m bits, of which only that of the bucket is set, each flipped with probability 1/(z + 1). Two texts differ
+in two bits: ε = 2·ln z. A report names the texts whose bit is 1, so it is a set response (`oracles`) of odds z² and share
+1/(z + 1); the functions are public, so two texts may never share a bucket, and t = s² is the worst pair.
 
 With S_v the number of reports whose bit h_j(v) is 1, and c = (z + 1)/(z − 1),
 

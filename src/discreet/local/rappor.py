@@ -1,9 +1,10 @@
 """RAPPOR [EPK14]: texts as Bloom filters, with permanent and instantaneous noise; decoding over candidates.
 
-**Client.** A device draws a cohort once. A text sets `hashes` bits of `bits` (fewer where they collide), by public functions
-of its cohort. Permanent noise: each bit becomes 1 with probability f/2, 0 with probability f/2, and stays otherwise; it is
-repeated for the same Bloom filter. Instantaneous noise: a 1 is sent as 1 with probability q, a 0 with probability p. A bit
-that is set is thus sent as 1 with probability q* = f(p + q)/2 + (1 − f)·q, any other with p* = f(p + q)/2 + (1 − f)·p.
+**Client.** A device draws a cohort once. A text sets `hashes` h of `size` k bits (fewer where they collide), by public
+functions of its cohort. Permanent noise: each bit becomes 1 with probability f/2, 0 with probability f/2, and stays
+otherwise; it is repeated for the same Bloom filter. Instantaneous noise: a 1 is sent as 1 with probability q, a 0 with
+probability p. A bit that is set is thus sent as 1 with probability q* = f(p + q)/2 + (1 − f)·q, any other with
+p* = f(p + q)/2 + (1 − f)·p.
 
 **ε of one report, and ε_∞, and why only one has the factor 2.** Two texts differ in at most h bits that only the first sets,
 and h that only the second sets. In one report a bit of the first kind counts q*/p* at most, one of the second
@@ -56,7 +57,7 @@ MAX_BITS = 1 << 12
 
 
 class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
-    """RAPPOR with `bits` k, `hashes` h, `cohorts` m, and the noise f, p, q as exact fractions.
+    """RAPPOR with `size` k bits, `hashes` h, `cohorts` m, and the noise f, p, q as exact fractions.
 
     >>> rappor = Rappor(128, 2, 64, Fraction(1, 2), Fraction(1, 2), Fraction(3, 4), "2026-11")
     >>> rappor.truth_support, rappor.other_support
@@ -65,7 +66,7 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
     (1.074286, 4.394449)
     """
 
-    size: int = msgspec.field(name="bits")
+    size: int
     hashes: int
     cohorts: int
     f: Fraction
@@ -75,8 +76,8 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
 
     def check(self) -> None:
         """Refuse noise that is no probability, or that hides nothing."""
-        if not 2 <= check_int(self.size, "bits", 2) <= MAX_BITS:
-            raise BadParameter("bits", self.size, f"more than {MAX_BITS}", "lower it")
+        if not 2 <= check_int(self.size, "size", 2) <= MAX_BITS:
+            raise BadParameter("size", self.size, f"more than {MAX_BITS}", "lower it")
         check_int(self.hashes, "hashes", 1)
         check_int(self.cohorts, "cohorts", 1)
         if not 0 <= self.f < 1:
