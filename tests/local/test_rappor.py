@@ -102,7 +102,11 @@ def test_epsilon_by_enumeration_of_every_draw():
 @pytest.mark.parametrize(("size", "hashes"), [(4, 2), (3, 2), (6, 1), (2, 3)])
 def test_events_have_the_stated_epsilon(size, hashes):
     rappor = Rappor(size, hashes, 1, *NOISE)
-    for event, odds in ((rappor.event(), rappor.report_odds), (rappor.permanent_event(), rappor.permanent_odds)):
+    for event, odds in (
+        (rappor.event(), rappor.report_odds),
+        (rappor.permanent_event(), rappor.permanent_odds),
+        (rappor.instantaneous_event(), rappor.instantaneous_odds),
+    ):
         parts = event.parts if hasattr(event, "parts") else ((event, 1),)
         product_of_odds = Fraction(1)
         for part, times in parts:

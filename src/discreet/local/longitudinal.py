@@ -29,7 +29,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from discreet._numbers import check_int, format_up
+from discreet._numbers import ceil_float, check_int, format_up
+from discreet.accounting.elementary import log_bounds
 from discreet.errors import BadParameter
 from discreet.events import Event, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
@@ -61,6 +62,16 @@ class LifetimeEpsilon(msgspec.Struct, frozen=True):
         return f"ε = {shown} for {self.states} state{'s' * (self.states != 1)}, {self.condition}"
 
 
+class Memoised(msgspec.Struct, frozen=True, tag="Memoised"):
+    """The event of a device that reports again and again: one report on its own, both steps, and how often they ran."""
+
+    report: Event
+    permanent: Event
+    instantaneous: Event | None
+    reports: int
+    states: int
+
+
 class LongitudinalOracle(msgspec.Struct, frozen=True):
     """The base of mechanisms with a device step, a permanent step and an instantaneous one."""
 
@@ -75,6 +86,11 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
         """Refuse parameters that this mechanism cannot have."""
 
     # Reports
+
+    @property
+    @abstractmethod
+    def values(self) -> int | None:
+        """How many values there are: a value is an integer below it. None: a value is any text, as bytes of UTF-8."""
 
     @property
     @abstractmethod
@@ -151,14 +167,14 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
         """Return ε of any number of reports in `states` states, with the condition under which it holds."""
         check_int(states, "states", 1)
         odds = self.permanent_odds
-        return LifetimeEpsilon(inf if odds is None else epsilon_of_odds(odds**states), states)
+        return LifetimeEpsilon(inf if odds is None else ceil_float(states * log_bounds(odds)[1]), states)
 
     def epsilon_of_reports(self, reports: int) -> float:
         """Return ε of so many reports between any two histories, rounded up: unconditional, and it grows with each."""
         if check_int(reports, "reports", 1) == 1:
             return self.epsilon
         odds = self.instantaneous_odds
-        return inf if odds is None else epsilon_of_odds(odds**reports)
+        return inf if odds is None else ceil_float(reports * log_bounds(odds)[1])
 
     def event(self) -> Event:
         """Return the event of one report on its own."""
@@ -177,6 +193,12 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
     def instantaneous_event(self) -> Event | None:
         """Return the event of the fresh step, as a mechanism on any memoised state; None if it hides nothing."""
         return None if self.instantaneous_odds is None else respond_event(self.instantaneous_odds)
+
+    def memoised_event(self, reports: int, states: int = 1) -> Memoised:
+        """Return the event of so many reports of one device, in which its value takes `states` states."""
+        check_int(reports, "reports", 1)
+        check_int(states, "states", 1)
+        return Memoised(self.event(), self.permanent_event(), self.instantaneous_event(), reports, states)
 
 
 def respond_event(odds: Fraction) -> SetResponseEvent:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from discreet._numbers import Number, ceil_float, check_int, check_probability, format_rational, sqrt_up
 from discreet.accounting.elementary import log_bounds
 from discreet.errors import BadParameter, BadValues
-from discreet.events import SetResponseEvent
+from discreet.events import Event, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
 from discreet.local.longitudinal import LongitudinalOracle, State, pack_bits, respond_event, unpack_bits, word_fields
 from discreet.local.odds import epsilon_of_odds, read_odds
@@ -385,6 +385,10 @@ class BucketFlip(LongitudinalOracle, frozen=True, tag="bucket flip"):
     def permanent_event(self) -> SetResponseEvent:
         """Return the event of the memoised bits of one state."""
         return self._bits_event(self.root)
+
+    def instantaneous_event(self) -> Event | None:
+        """Return the event of the output flips: an answer yes or no for each observed bucket."""
+        return respond_event((1 - self.gamma) / self.gamma) * self.observed if self.gamma else None
 
     def _bits_event(self, root: Fraction) -> SetResponseEvent:
         if self.observed == 1:

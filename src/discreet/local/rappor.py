@@ -179,9 +179,14 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
         """
         if not self.f:
             return self.report_odds
+        return None if self._fresh_bit_odds is None else self._fresh_bit_odds**self.size
+
+    @property
+    def _fresh_bit_odds(self) -> Fraction | None:
+        """Odds of the fresh noise of one bit."""
         if not self.p or self.q == 1:
             return None
-        return max(self.q / self.p, (1 - self.p) / (1 - self.q)) ** self.size
+        return max(self.q / self.p, (1 - self.p) / (1 - self.q))
 
     def event(self) -> Event:
         """Return the event of one report on its own.
@@ -196,6 +201,12 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
         if self.permanent_odds is None:
             return super().permanent_event()
         return self._filters_event(1 - self.f / 2, self.f / 2, self.permanent_odds)
+
+    def instantaneous_event(self) -> Event | None:
+        """Return the event of the fresh noise on any memoised state: an answer yes or no for each bit."""
+        if not self.f:
+            return self.event()
+        return None if self._fresh_bit_odds is None else respond_event(self._fresh_bit_odds) * self.size
 
     def _filters_event(self, truth: Fraction, other: Fraction, odds: Fraction) -> Event:
         if self.size < 2 * self.hashes:
@@ -559,6 +570,11 @@ class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
     def permanent_event(self) -> Event:
         """Return the composition of all three."""
         return self.part.permanent_event() * 2 + self.word.permanent_event()
+
+    def instantaneous_event(self) -> Event | None:
+        """Return the composition of all three."""
+        part, word = self.part.instantaneous_event(), self.word.instantaneous_event()
+        return None if part is None or word is None else part * 2 + word
 
     def find_candidates(
         self, reports: Iterable[Report], confidence: Number = Fraction(19, 20), limit: int = 10_000
