@@ -249,15 +249,15 @@ function sharesOddly(one, two) {
 }
 
 function readFraction(text) {
-  const [top, bottom] = /^[1-9][0-9]*\/[1-9][0-9]*$/.test(text) ? text.split("/").map(BigInt) : [0n, 0n];
+  const [top, bottom] = /^(?:0|[1-9][0-9]*)\/[1-9][0-9]*$/.test(text) ? text.split("/").map(BigInt) : [0n, 0n];
   if (!bottom || greatestDivisor(top, bottom) !== 1n) throw new Refused("collection", "not a fraction in lowest terms");
   return [top, bottom];
 }
 
 function readOdds(spec) {
-  const odds = readFraction(spec.odds).map(Number);
-  if (!odds.every(Number.isSafeInteger)) throw new Refused("collection", "the odds are too long");
-  return odds;
+  const [a, b] = readFraction(spec.odds).map(Number);
+  if (!Number.isSafeInteger(a) || !(a > b)) throw new Refused("collection", "not odds above 1 that this client can count");
+  return [a, b];
 }
 
 // ----------------------------------------------------------------------------------------------------------- mechanisms

@@ -47,7 +47,7 @@ class MemoBit(msgspec.Struct, frozen=True, tag="memo bit"):
         flipped = ((1 - self.gamma) * self.odds + self.gamma) / (self.gamma * self.odds + 1 - self.gamma)
         return SetResponseEvent(flipped, Fraction(1, 2), Fraction(0))
 
-    def permanent_event(self) -> Event | None:
+    def permanent_event(self) -> Event:
         return SetResponseEvent(self.odds, Fraction(1, 2), Fraction(0))
 
     def instantaneous_event(self) -> Event | None:

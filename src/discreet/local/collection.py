@@ -185,12 +185,11 @@ def least_cost(mechanism: AnyMechanism, per: Per) -> int:
         BadParameter: no ε holds.
     """
     event = mechanism.event()
-    permanent = mechanism.permanent_event() if is_memoising(mechanism) else None
     if per == "state":
-        if permanent is None:
+        if not is_memoising(mechanism):
             raise BadParameter("per", "'state'", "this mechanism has no permanent noise", "count every report")
-        event = permanent
-    elif per == "report" and permanent is not None and is_memoising(mechanism):
+        event = mechanism.permanent_event()
+    elif per == "report" and is_memoising(mechanism):
         fresh = mechanism.instantaneous_event()
         if fresh is None:
             raise BadParameter(

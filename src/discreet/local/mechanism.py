@@ -74,8 +74,12 @@ class MemoisingMechanism(Mechanism, Protocol):
         """Make the permanent state, which holds all that `select` needs (a cohort too)."""
         ...
 
-    def permanent_event(self) -> Event | None:
-        """Return the event of the permanent step for one state; None if it hides nothing."""
+    def permanent_event(self) -> Event:
+        """Return the event of the permanent step for one state.
+
+        Raises:
+            BadParameter: it hides nothing.
+        """
         ...
 
     def instantaneous_event(self) -> Event | None:

@@ -93,8 +93,9 @@ class Wire:
 
     def _is_in_range(self, report: Report) -> bool:
         """Whether every integer is one that its field can have."""
-        pairs = zip(report, self.fields, strict=True)
-        return len(report) == len(self.fields) and all(0 <= number < each.below for number, each in pairs)
+        return len(report) == len(self.fields) and all(
+            0 <= number < each.below for number, each in zip(report, self.fields, strict=True)
+        )
 
     def _write_plain(self, nonce: bytes, report: Sequence[int]) -> bytes:
         """Write a message, in JSON without padding."""
