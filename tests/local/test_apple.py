@@ -17,7 +17,7 @@ from discreet.local.apple import (
     solve_dictionary,
 )
 from discreet.testing import seeded_bits
-from tests.support.local_draws import distribute_reports, largest_ratio
+from tests.support.local_distributions import distribute_reports, largest_ratio
 
 FALSE_ALARM = 1e-9
 

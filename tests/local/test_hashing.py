@@ -1,7 +1,9 @@
 """Public hash functions: uniform, 3-wise independent, and the same one by one and in bulk."""
 
+import hmac
 from collections import Counter
-from itertools import product
+from hashlib import sha256
+from itertools import count, islice, product
 
 import numpy as np
 import pytest
@@ -69,3 +71,32 @@ def test_products_in_the_field_are_exact():
 def test_salts_and_functions_differ():
     assert len({hash_text(b"a", salt, j, 2**40) for salt in ("x", "y") for j in range(10)}) == 20
     assert len({fingerprint(text, "x") for text in (b"", b"a", b"b", b"a ")}) == 4
+
+
+def test_hashes_are_the_same_for_ever():
+    """Every client, in every language, computes these."""
+    assert [fingerprint(text, "golden") for text in (b"", b"a", "é".encode())] == [
+        1443780109403967727,
+        1977943016781808811,
+        853850811980011404,
+    ]
+    assert draw_polynomial("golden", 7, 1) == (1291856458657908680, 947518958857340633, 1432648541331116790)
+    assert [hash_text(b"a", "golden", j, 1024) for j in range(5)] == [927, 302, 48, 148, 508]
+    assert [hash_text(b"a", "golden", j, 1000) for j in range(3)] == [191, 902, 264]
+
+
+def test_hashes_follow_from_their_definition():
+    """An oracle from the standard library alone."""
+    key = hmac.new(b"discreet.local hashing", b"salt", "sha256").digest()
+
+    def elements(label):
+        prefix, block = len(label).to_bytes(4, "big") + label, b""
+        for counter in count():
+            block += hmac.new(key, prefix + counter.to_bytes(4, "big"), "sha256").digest()
+            while len(block) >= 8:
+                yield int.from_bytes(block[:8], "big") % 2**61
+                block = block[8:]
+
+    point = next(elements(b"text " + sha256(b"word").digest()))
+    low, middle, high = islice(elements(b"function 5 attempt 0"), 3)
+    assert hash_text(b"word", "salt", 5, 97) == (low + middle * point + high * point**2) % (2**61 - 1) % 97

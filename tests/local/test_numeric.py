@@ -24,7 +24,7 @@ from discreet.local.numeric import (
 )
 from discreet.local.odds import odds_for_epsilon
 from discreet.testing import seeded_bits
-from tests.support.local_draws import distribute_history, distribute_permanent, distribute_reports, largest_ratio
+from tests.support.local_distributions import distribute_history, distribute_permanent, distribute_reports, largest_ratio
 
 GAMMAS = (Fraction(0), Fraction(1, 10), Fraction(2, 7))
 FALSE_ALARM = 1e-9
@@ -221,7 +221,7 @@ def test_a_device_has_as_many_states_as_it_observes_and_one():
 
 def test_observed_buckets_are_uniform_sets():
     flip = BucketFlip(5, 3, Fraction(2))
-    from tests.support.local_draws import distribute
+    from tests.support.local_distributions import distribute
 
     found = distribute(flip.device_moduli, flip.observe)
     assert len(found) == 10

@@ -17,7 +17,13 @@ from discreet.local.draws import draw_all
 from discreet.local.longitudinal import unpack_bits
 from discreet.local.rappor import BasicRappor, BitCounts, Rappor, UnknownRappor, decode, fit_lasso
 from discreet.testing import seeded_bits
-from tests.support.local_draws import distribute, distribute_history, distribute_permanent, distribute_reports, largest_ratio
+from tests.support.local_distributions import (
+    distribute,
+    distribute_history,
+    distribute_permanent,
+    distribute_reports,
+    largest_ratio,
+)
 
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 NOISE = HALF, HALF, 3 * QUARTER
@@ -155,6 +161,65 @@ def test_across_patterns_the_privacy_loss_grows_with_every_report(reports, state
     assert rappor.lifetime(2).epsilon < total < rappor.epsilon_of_reports(reports)
     if reports == 32:
         assert total > reports * rappor.epsilon  # and more than T times one report
+
+
+class NeverClears(BasicRappor, frozen=True, tag="never clears"):
+    """The mutant: a set bit stays set."""
+
+    def select_permanent(self, state, drawn):
+        noisy = super().select_permanent(state, drawn)
+        return (state[0], *(kept | word for kept, word in zip(state[1:], noisy[1:], strict=True)))
+
+
+class SevenBits(BasicRappor, frozen=True, tag="seven bits"):
+    """The mutant: f is cut to ⌊8f⌋/8."""
+
+    def select_permanent(self, state, drawn):
+        coarse = BasicRappor.of(self.size, Fraction(int(8 * self.f), 8), self.p, self.q)
+        scale = coarse.permanent_moduli[0]
+        return coarse.select_permanent(state, [number * scale // self.permanent_moduli[0] for number in drawn])
+
+
+class RedrawsPermanent(BasicRappor, frozen=True, tag="redraws permanent"):
+    """The mutant: permanent noise is drawn afresh for each report."""
+
+    @property
+    def right(self):
+        return BasicRappor.of(self.size, self.f, self.p, self.q)
+
+    @property
+    def permanent_moduli(self):
+        return ()
+
+    @property
+    def moduli(self):
+        return (*self.right.permanent_moduli, *self.right.moduli)
+
+    def select_permanent(self, state, drawn):
+        return state
+
+    def select(self, state, drawn):
+        permanent = self.right.select_permanent(state, drawn[: self.size])
+        return self.right.select(permanent, drawn[self.size :])
+
+
+def test_mutants_exceed_the_stated_epsilon():
+    noise = Fraction(2, 5), Fraction(0), Fraction(1)  # f = 0.4 is cut to 3/8
+    right = BasicRappor.of(2, *noise)
+    assert largest_ratio([distribute_permanent(right, value, (0,)) for value in range(2)]) == right.permanent_odds
+    never = NeverClears.of(2, *noise)
+    assert largest_ratio([distribute_permanent(never, value, (0,)) for value in range(2)]) is None
+    coarse = SevenBits.of(2, Fraction(3, 8) + Fraction(1, 64), Fraction(0), Fraction(1))
+    found = largest_ratio([distribute_permanent(coarse, value, (0,)) for value in range(2)])
+    assert found > coarse.permanent_odds
+
+
+def test_redrawn_permanent_noise_exceeds_epsilon_for_life():
+    histories = (0, 0, 0), (1, 1, 1)
+    noise = Fraction(1, 2), Fraction(0), Fraction(1)
+    right, redrawn = BasicRappor.of(2, *noise), RedrawsPermanent.of(2, *noise)
+    assert largest_ratio([distribute_history(right, values) for values in histories]) == right.permanent_odds
+    assert largest_ratio([distribute_history(redrawn, values) for values in histories]) == right.permanent_odds**3
 
 
 # Published rows

@@ -12,6 +12,10 @@ and different functions are independent. The variance formulas of sketches need 
 What is assumed beyond this: HMAC-SHA256 under a public salt behaves as random, and two texts share a point with
 probability about 2^-61.
 
+**Bytes.** The key is HMAC-SHA256 of the salt (UTF-8) under the key "discreet.local hashing". An element of the field is the
+next eight bytes of a `KeyedDraws` stream under it, most significant first, without their top three bits; again if it is P.
+The stream of a text has the label "text " and its SHA-256; that of a polynomial has "function j attempt a", in decimal.
+
 The salt is public and belongs to the collection. A person who can choose values after it is published can choose two that
 collide, so it is drawn when the collection is made.
 """
