@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from fractions import Fraction
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -14,12 +15,13 @@ from discreet.errors import BadParameter
 from discreet.local.client import Client
 from discreet.local.collection import Collection
 from discreet.local.draws import TapeDraws, below
+from discreet.local.oracles import Direct
 from discreet.local.store import MemoryStore
-from discreet.local.vectors import list_mechanisms, list_vectors, run_client, write_vectors
+from discreet.local.vectors import choose_collection, list_mechanisms, list_vectors, run_client, write_vectors
 from tests.support.node import CLIENT, ROOT, find_node, run_node
 
 CHECK = ROOT / "tests" / "support" / "check_client.mjs"
-GOLDEN = "c5e86995c9020060201bafa707cd4178fdf9aeac09d98b3fa3d0ca9a8cfa7ac0"
+GOLDEN = "7014e1276fdeb7218020fc6f0bcaede78ac93e0ab977a91c87589228dd6df1c9"
 """SHA-256 of all lines: a change of any client or format changes it, and needs a new format or wire version."""
 
 
@@ -137,11 +139,10 @@ def test_the_client_is_one_file_without_dependencies() -> None:
 
 
 def test_the_shell_answers_lines(tmp_path: Path) -> None:
-    vector = next(v for v in vectors() if v["kind"] == "report" and "json" in v)
-    text = next(v["text"] for v in vectors() if v.get("id") == vector["collection"])
-    (tmp_path / "collection.json").write_text(text, encoding="utf-8")
-    asked = [
-        {key: vector[key] for key in ("value", "secret", "tape")},
+    collection = choose_collection(Direct(2, Fraction(3)))
+    (tmp_path / "collection.json").write_bytes(collection.to_json())
+    asked: list[dict[str, Any]] = [
+        {"value": "yes", "secret": "07" * 32, "tape": "ff00" * 20},
         {"value": "no"},
         {"value": "no", "device": "d", "occasion": "a"},
         {"value": "yes", "device": "d", "occasion": "a"},
@@ -151,7 +152,7 @@ def test_the_shell_answers_lines(tmp_path: Path) -> None:
     ]
     answers = run_node(CLIENT, tmp_path / "collection.json", lines="".join(json.dumps(line) + "\n" for line in asked))
     first, second, third, again, fourth, spent, outside = map(json.loads, answers.splitlines())
-    assert first == {key: vector[key] for key in ("json", "cbor", "report", "consumed")}
+    assert first == run_client(collection, "yes", b"\x07" * 32, b"\xff\0" * 20)
     assert again == third
     assert len({first["json"], second["json"], third["json"], fourth["json"]}) == 4
     assert (spent, outside) == ({"error": "budget"}, {"error": "value"})

@@ -50,6 +50,14 @@ def worst_ratio(laws: Sequence[Law]) -> Fraction | None:
     return worst
 
 
+def list_some_values(mechanism: AnyMechanism) -> list[Any]:
+    """List values at the edges of a mechanism's domain, and one in the middle."""
+    values = mechanism.values
+    if values is None:
+        return [b"", b"a", b"abc", "naïve".encode(), b"\xff"]
+    return sorted({0, 1, values // 2, values - 2, values - 1})
+
+
 class Recorder:
     """A tape that remembers how many bytes were taken at a time."""
 

@@ -17,6 +17,7 @@ They are the same on every machine. Tapes are rich in bytes of ones, so that dra
 import hmac
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
 from itertools import pairwise
@@ -27,7 +28,7 @@ from discreet.local.client import Client
 from discreet.local.collection import Collection, Lifetime, Per
 from discreet.local.domains import Domain, Integers, Listed, Texts
 from discreet.local.draws import KeyedDraws, TapeDraws, below
-from discreet.local.mechanism import AnyMechanism
+from discreet.local.mechanism import AnyMechanism, is_memoising
 from discreet.local.odds import odds_for_epsilon
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, SetOracle, Subset, Unary
 from discreet.local.store import MemoryStore
@@ -97,7 +98,7 @@ def choose_domain(mechanism: AnyMechanism) -> Domain:
 
 def choose_collection(mechanism: AnyMechanism, per: Per = "report", name: str = "vectors") -> Collection:
     """Return a collection of a mechanism, with a budget for two reports."""
-    life = Lifetime.of(mechanism, 1000, per)
+    life = Lifetime.of(mechanism, 10**6, per)
     return Collection(name, 1, mechanism, choose_domain(mechanism), Lifetime(2 * life.cost + 1, life.cost, per), "person")
 
 
@@ -111,13 +112,24 @@ def list_vectors() -> Iterator[dict[str, Any]]:
         yield {"kind": "law", "collection": collection.id, "law": list_probabilities(oracle)}
     for mechanisms in list_mechanisms().values():
         for place, mechanism in enumerate(mechanisms):
-            collection = choose_collection(mechanism)
-            yield describe_collection(collection)
-            yield from list_reports(collection, REPORTS)
-            yield describe_history(collection, None if place % 2 else collection.lifetime.cost)
             once = choose_collection(mechanism, "once")
             yield describe_collection(once)
+            yield from list_reports(once, REPORTS)
             yield describe_history(once, None)
+            for per in list_promises(mechanism):
+                collection = choose_collection(mechanism, per)
+                yield describe_collection(collection)
+                yield describe_history(collection, None if place % 2 else collection.lifetime.cost)
+
+
+def list_promises(mechanism: AnyMechanism) -> Iterator[Per]:
+    """List by what a lifetime of a mechanism may be counted, besides `once`."""
+    if not is_memoising(mechanism) or mechanism.instantaneous_event() is not None:
+        yield "report"
+    if is_memoising(mechanism):
+        with suppress(BadParameter):
+            mechanism.permanent_event()
+            yield "state"
 
 
 def write_vectors(vectors: Iterable[dict[str, Any]]) -> Iterator[str]:
