@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import product
+from math import log
 from typing import Any
+
+from discreet.events import Claim, Composition, Event
 
 Distribution = dict[tuple[int, ...], Fraction]
 
@@ -87,3 +90,10 @@ def _on_device(mechanism: Any, values: Sequence[Any], device: Sequence[int]) -> 
             joint = {(*old, *new): a * b for old, a in joint.items() for new, b in step.items()}
         parts.append((weight, joint))
     return mix(parts)
+
+
+def total_epsilon(event: Event) -> float:
+    """Return the pure ε of an event of local privacy, from its odds alone."""
+    if isinstance(event, Composition):
+        return sum(times * total_epsilon(part) for part, times in event.parts)
+    return float(event.epsilon) if isinstance(event, Claim) else log(event.odds)

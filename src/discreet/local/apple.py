@@ -43,7 +43,7 @@ from discreet.errors import BadParameter
 from discreet.events import Composition, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
 from discreet.local.hashing import hash_text, hash_texts
-from discreet.local.longitudinal import pack_bits, unpack_bits, word_fields
+from discreet.local.longitudinal import count_ones, pack_bits, unpack_bits, word_fields
 from discreet.local.odds import epsilon_of_odds, odds_for_epsilon, read_odds
 from discreet.local.oracles import Field, Report
 from discreet.noise.bits import Bits, Ints
@@ -226,11 +226,8 @@ class CountMeanSketch(_AnySketch, frozen=True, tag="count mean sketch"):
             rows += spread
             held[np.arange(self.functions), table[:, column]] += spread
         cells = np.zeros_like(held)
-        modulus, kept = self.moduli[1], self.root.numerator
         for function in np.flatnonzero(rows):
-            coins = uniform_below(modulus, self.width * int(rows[function]), bits).reshape(self.width, -1) < kept
-            own = np.arange(coins.shape[1]) < held[function][:, None]
-            cells[function] = (own == coins).sum(axis=1)
+            cells[function] = count_ones(int(rows[function]), held[function], 1 - self.flip, self.flip, bits)
         return Sketch(int(rows.sum()), cells)
 
     def support(self, sketch: Sketch, values: Sequence[Any]) -> list[int]:

@@ -24,20 +24,26 @@ reports prove a change. It is never used without its condition (`LifetimeEpsilon
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from math import inf
+from math import inf, lcm
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 
 from discreet._numbers import ceil_float, check_int, format_up
 from discreet.accounting.elementary import log_bounds
 from discreet.errors import BadParameter
-from discreet.events import Event, SetResponseEvent
+from discreet.events import Claim, Event, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
 from discreet.local.odds import epsilon_of_odds
 from discreet.local.oracles import WORD_BITS, Field, Report
+from discreet.noise.bits import Bits, Ints
+from discreet.noise.uniform import uniform_below
 
 State: TypeAlias = tuple[int, ...]
+
+BLOCK = 1 << 22
+"""How many coins are held at a time."""
 
 SAME_PATTERN = (
     "between histories with the same pattern of changes: at any two times, the states are equal in both histories or in"
@@ -178,7 +184,7 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
 
     def event(self) -> Event:
         """Return the event of one report on its own."""
-        return respond_event(self.report_odds)
+        return bound_event(self.report_odds)
 
     def permanent_event(self) -> Event:
         """Return the event of the permanent step for one state.
@@ -188,11 +194,11 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
         """
         if self.permanent_odds is None:
             raise BadParameter(type(self).__name__, "without permanent noise", "a state has no ε", "count every report")
-        return respond_event(self.permanent_odds)
+        return bound_event(self.permanent_odds)
 
     def instantaneous_event(self) -> Event | None:
         """Return the event of the fresh step, as a mechanism on any memoised state; None if it hides nothing."""
-        return None if self.instantaneous_odds is None else respond_event(self.instantaneous_odds)
+        return None if self.instantaneous_odds is None else bound_event(self.instantaneous_odds)
 
     def memoised_event(self, reports: int, states: int = 1) -> Memoised:
         """Return the event of so many reports of one device, in which its value takes `states` states."""
@@ -202,12 +208,41 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
 
 
 def respond_event(odds: Fraction) -> SetResponseEvent:
-    """Return the event of an answer yes or no with these odds: no mechanism of the same ε reveals more [KOV15].
+    """Return the event of an answer yes or no with these odds, or of a mixture of the two answers.
 
     >>> respond_event(Fraction(3)).share
     Fraction(1, 2)
     """
     return SetResponseEvent(odds, Fraction(1, 2), Fraction(0))
+
+
+def bound_event(odds: Fraction) -> Claim:
+    """Return the event of a report of which only these odds are stated.
+
+    An answer yes or no with the same odds reveals no less about one person [KOV15], but it would be wrong for a shuffled
+    crowd: how well others hide a person depends on their reports too. A claim is accounted for in a crowd by what every
+    mechanism of its ε guarantees.
+
+    >>> bound_event(Fraction(3)).delta
+    Fraction(0, 1)
+    """
+    return Claim(Fraction(epsilon_of_odds(odds)), Fraction(0))
+
+
+def count_ones(n: int, held: Ints, truth: Fraction, other: Fraction, bits: Bits | None = None) -> Ints:
+    """Draw how many of n people send a 1 for each bit: `held` set it and send it with probability `truth`, others `other`.
+
+    >>> count_ones(5, np.array([0, 5]), Fraction(1), Fraction(0)).tolist()
+    [0, 5]
+    """
+    modulus = lcm(truth.denominator, other.denominator)
+    high, low = int(truth * modulus), int(other * modulus)
+    ones, block = np.zeros(len(held), np.int64), max(1, BLOCK // max(1, n))
+    for start in range(0, len(held), block):
+        part = held[start : start + block, None]
+        coins = uniform_below(modulus, part.size * n, bits).reshape(part.size, n)
+        ones[start : start + block] = (coins < np.where(np.arange(n) < part, high, low)).sum(axis=1)
+    return ones
 
 
 def word_fields(bits: int, prefix: str = "w") -> tuple[Field, ...]:

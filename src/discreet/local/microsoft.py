@@ -3,9 +3,12 @@
 The paper's ε_∞ claims are for users with the same pattern of changes; see `longitudinal` for both statements.
 """
 
+from fractions import Fraction
 from math import exp, log, sqrt
 
-from discreet._numbers import Number, read_decimal
+from scipy.special import ndtri
+
+from discreet._numbers import Number, check_probability, read_decimal
 from discreet.local.numeric import BucketFlip, OneBitMean, RoundedBit
 from discreet.local.odds import odds_for_epsilon
 
@@ -52,10 +55,22 @@ def d_bit_flip_pm(k: int, d: int, epsilon: Number, gamma: Number = 0) -> BucketF
 def paper_histogram_bound(k: int, d: int, n: int, epsilon: float, delta: float) -> float:
     """Return the paper's bound on the largest error of a share: √(5k/(nd))·(z + 1)/(z − 1)·√ln(6k/δ), for comparison.
 
-    Intervals from `BucketFlip.variance` with `numeric.simultaneous_quantile` are about a quarter as wide.
+    `histogram_half_width` is about a quarter as wide.
 
     >>> round(paper_histogram_bound(32, 32, 10**6, 1.0, 0.05), 5)
     0.02623
     """
     root = exp(epsilon / 2)
     return sqrt(5 * k / (n * d)) * (root + 1) / (root - 1) * sqrt(log(6 * k / delta))
+
+
+def histogram_half_width(flip: BucketFlip, n: int, confidence: Number = Fraction(19, 20)) -> float:
+    """Return a half-width for the shares of all buckets at once: Bonferroni, with the normal approximation.
+
+    It is for buckets that few people are in; `BucketFlip.variance` has the term of those who are.
+
+    >>> round(histogram_half_width(d_bit_flip(32, 32, 1), 10**6), 5)
+    0.00626
+    """
+    miss = float(1 - check_probability(confidence, "confidence"))
+    return -float(ndtri(miss / (2 * flip.buckets))) * sqrt(flip.variance(n)) / n

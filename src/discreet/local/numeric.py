@@ -21,7 +21,7 @@ buckets, or in none.
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from math import exp, inf, sqrt
+from math import exp, inf
 
 import msgspec
 import numpy as np
@@ -32,7 +32,15 @@ from discreet.accounting.elementary import log_bounds
 from discreet.errors import BadParameter, BadValues
 from discreet.events import Event, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
-from discreet.local.longitudinal import LongitudinalOracle, State, pack_bits, respond_event, unpack_bits, word_fields
+from discreet.local.longitudinal import (
+    LongitudinalOracle,
+    State,
+    bound_event,
+    pack_bits,
+    respond_event,
+    unpack_bits,
+    word_fields,
+)
 from discreet.local.odds import epsilon_of_odds, read_odds
 from discreet.local.oracles import Field, Report
 from discreet.noise.bits import Bits, Ints
@@ -245,6 +253,18 @@ class RoundedBit(LongitudinalOracle, frozen=True, tag="rounded bit"):
         """Flip the memoised bit or not."""
         return (state[0] ^ (drawn[0] < self.gamma.numerator),)
 
+    def event(self) -> SetResponseEvent:
+        """Return the event of one report: that of `mean`."""
+        return respond_event(self.report_odds)
+
+    def permanent_event(self) -> SetResponseEvent:
+        """Return the event of the bit of one rounded value."""
+        return respond_event(self.odds)
+
+    def instantaneous_event(self) -> SetResponseEvent | None:
+        """Return the event of the output flip."""
+        return respond_event((1 - self.gamma) / self.gamma) if self.gamma else None
+
     @property
     def report_odds(self) -> Fraction:
         """The odds after the output flip."""
@@ -374,15 +394,15 @@ class BucketFlip(LongitudinalOracle, frozen=True, tag="bucket flip"):
         """((1 − γ)/γ)^d: memoised states can differ in every bit."""
         return ((1 - self.gamma) / self.gamma) ** self.observed if self.gamma else None
 
-    def event(self) -> SetResponseEvent:
+    def event(self) -> Event:
         """Return the event of one report.
 
-        It is a part of a report on all buckets, symmetric unary encoding, whose event bounds it; with one observed bucket it
-        is one answer yes or no.
+        It is a part of a report on all buckets, symmetric unary encoding, whose event bounds it. With one observed bucket
+        that has twice the ε, and only ε is stated.
         """
         return self._bits_event(self.report_root)
 
-    def permanent_event(self) -> SetResponseEvent:
+    def permanent_event(self) -> Event:
         """Return the event of the memoised bits of one state."""
         return self._bits_event(self.root)
 
@@ -390,9 +410,9 @@ class BucketFlip(LongitudinalOracle, frozen=True, tag="bucket flip"):
         """Return the event of the output flips: an answer yes or no for each observed bucket."""
         return respond_event((1 - self.gamma) / self.gamma) * self.observed if self.gamma else None
 
-    def _bits_event(self, root: Fraction) -> SetResponseEvent:
+    def _bits_event(self, root: Fraction) -> Event:
         if self.observed == 1:
-            return respond_event(root)
+            return bound_event(root)
         return SetResponseEvent(root**2, 1 / (1 + root), 1 / (1 + root) ** 2)
 
     # Estimates
@@ -473,24 +493,3 @@ def laplace_variance(epsilon: float) -> float:
     2.0
     """
     return 8 / epsilon**2 if epsilon else inf
-
-
-def simultaneous_quantile(cells: int, confidence: Number) -> float:
-    """Return the normal quantile of a two-sided interval for each of many cells, all of them at once (Bonferroni).
-
-    >>> round(simultaneous_quantile(1, 0.95), 3)
-    1.96
-    """
-    from scipy.special import ndtri
-
-    miss = float(1 - check_probability(confidence, "confidence"))
-    return -float(ndtri(miss / (2 * check_int(cells, "cells", 1))))
-
-
-def standard_error(variance: Fraction) -> float:
-    """Return the square root of a variance, for people to read.
-
-    >>> standard_error(Fraction(9, 4))
-    1.5
-    """
-    return sqrt(variance)

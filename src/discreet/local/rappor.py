@@ -39,10 +39,12 @@ from scipy.special import ndtr, ndtri
 from discreet._numbers import Number, check_int, check_probability, format_rational
 from discreet.errors import BadParameter
 from discreet.events import Event, SetResponseEvent
-from discreet.local.hashing import fingerprint, hash_point
+from discreet.local.hashing import fingerprint, hash_point, hash_texts
 from discreet.local.longitudinal import (
     LongitudinalOracle,
     State,
+    bound_event,
+    count_ones,
     pack_bits,
     respond_event,
     unpack_bits,
@@ -123,6 +125,10 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
         first = cohort * self.hashes
         return tuple(sorted({hash_point(point, self.salt, first + i, self.size) for i in range(self.hashes)}))
 
+    def filter_all(self, texts: Sequence[Any]) -> Ints:
+        """Return the bits that texts set: one row for each cohort and hash, one column a text."""
+        return hash_texts(texts, self.salt, self.cohorts * self.hashes, self.size)
+
     def encode(self, value: Any, device: Sequence[int]) -> State:
         """The state is the cohort and the Bloom filter."""
         chosen = self.filter(value, device[0])
@@ -192,7 +198,7 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
         """Return the event of one report on its own.
 
         With room for disjoint filters, it is that of `hashes` reports of one bit each [basic RAPPOR]: every pair of filters
-        is a part of such a pair. Else it is the event that no mechanism of the same ε exceeds.
+        is a part of such a pair. Else only ε is stated.
         """
         return self._filters_event(self.truth_support, self.other_support, self.report_odds)
 
@@ -210,7 +216,7 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
 
     def _filters_event(self, truth: Fraction, other: Fraction, odds: Fraction) -> Event:
         if self.size < 2 * self.hashes:
-            return respond_event(odds)
+            return bound_event(odds)
         one = SetResponseEvent(truth * (1 - other) / (other * (1 - truth)), other, other**2)
         return one if self.hashes == 1 else one * self.hashes
 
@@ -237,20 +243,17 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
 
     def draw_counts(self, texts: Sequence[Any], holders: Sequence[int], bits: Bits | None = None) -> "BitCounts":
         """Draw one report for each of `holders` many people of each text; return their counts."""
-        sizes, ones = np.zeros(self.cohorts, np.int64), np.zeros((self.cohorts, self.size), np.int64)
-        held = np.zeros((self.cohorts, self.size), np.int64)
-        for text, people in zip(texts, holders, strict=True):
+        sizes, held = np.zeros(self.cohorts, np.int64), np.zeros((self.cohorts, self.size), np.int64)
+        table = self.filter_all(texts).reshape(self.cohorts, -1, len(texts))
+        for column, people in enumerate(holders):
             spread = np.bincount(uniform_below(self.cohorts, int(people), bits), minlength=self.cohorts)
             sizes += spread
-            for cohort in range(self.cohorts):
-                held[cohort, list(self.filter(text, cohort))] += spread[cohort]
-        modulus = lcm(self.truth_support.denominator, self.other_support.denominator)
-        truth, other = int(self.truth_support * modulus), int(self.other_support * modulus)
-        for cohort in range(self.cohorts):
-            coins = uniform_below(modulus, self.size * int(sizes[cohort]), bits).reshape(self.size, -1)
-            own = np.arange(coins.shape[1]) < held[cohort][:, None]
-            ones[cohort] = (coins < np.where(own, truth, other)).sum(axis=1)
-        return BitCounts(sizes, ones)
+            sets = np.zeros_like(held, np.bool_)
+            sets[np.arange(self.cohorts)[:, None], table[:, :, column]] = True
+            held += sets * spread[:, None]
+        rates = self.truth_support, self.other_support
+        ones = [count_ones(int(n), row, *rates, bits) for n, row in zip(sizes, held, strict=True)]
+        return BitCounts(sizes, np.array(ones))
 
     def estimate_bits(self, counts: "BitCounts") -> list[list[Fraction]]:
         """Return the unbiased counts of people who set each bit, by cohort."""
@@ -288,6 +291,10 @@ class BasicRappor(Rappor, frozen=True, tag="basic rappor"):
     def filter(self, text: Any, cohort: int) -> tuple[int, ...]:
         """Return the bit of a value."""
         return (int(text),)
+
+    def filter_all(self, texts: Sequence[Any]) -> Ints:
+        """Return the bits of values."""
+        return np.array([texts], np.int64)
 
 
 class BitCounts(msgspec.Struct, frozen=True):
@@ -357,15 +364,16 @@ def decode(
 def _build_regression(rappor: Rappor, counts: BitCounts, candidates: Sequence[Any]) -> tuple[Any, Floats, Floats]:
     """Return the design (cohorts·bits × candidates), the debiased counts, and their standard deviations."""
     p, q, n = float(rappor.other_support), float(rappor.truth_support), counts.n
-    rows, columns, weights = [], [], []
-    for column, candidate in enumerate(candidates):
-        for cohort in np.flatnonzero(counts.sizes):
-            places = rappor.filter(candidate, int(cohort))
-            rows += [int(cohort) * rappor.size + place for place in places]
-            columns += [column] * len(places)
-            weights += [counts.sizes[cohort] / n] * len(places)
+    table = rappor.filter_all(candidates)
+    hashes = len(table) // rappor.cohorts
+    rows = table + np.repeat(np.arange(rappor.cohorts), hashes)[:, None] * rappor.size
+    columns = np.broadcast_to(np.arange(len(candidates)), rows.shape)
     shape = (rappor.cohorts * rappor.size, len(candidates))
-    design = sparse.csc_array((weights, (rows, columns)), shape=shape)
+    sets = sparse.csc_array((np.ones(rows.size), (rows.ravel(), columns.ravel())), shape=shape)
+    sets.data[:] = 1  # two hashes may set the same bit
+    weights = sparse.diags_array(np.repeat(counts.sizes / n, rappor.size))
+    design = sparse.csc_array(weights @ sets)
+    design.eliminate_zeros()
     sizes = np.repeat(counts.sizes, rappor.size)
     ones = counts.ones.ravel()
     # A rate outside [p*, q*] is chance. An empty cohort has a row of zeros, whose weight does not matter.
