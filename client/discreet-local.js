@@ -262,7 +262,8 @@ function readOdds(spec) {
 
 // ----------------------------------------------------------------------------------------------------------- mechanisms
 // Each has: values; fields (what each integer of a report stays below); moduli (what one report draws below, whatever the
-// value); select(value, drawn). The proofs stand in the Python module `oracles`.
+// value); select(value, drawn). The proofs stand in the Python module `oracles`. With memo there are deviceModuli,
+// permanentModuli, encode(value, device) and selectPermanent(state, drawn) too, and select takes the permanent state.
 
 const wordFields = (bits) =>
   Array.from({ length: Math.ceil(bits / WORD_BITS) }, (_, word) => 2 ** Math.min(WORD_BITS, bits - WORD_BITS * word));
@@ -388,6 +389,231 @@ function projective(spec) {
   };
 }
 
+// Public hash functions of texts: see the Python module `hashing`. The field has 2**61 − 1 elements, so these are BigInts.
+
+const PRIME = (1n << 61n) - 1n;
+
+function drawElement(stream) {
+  for (;;) {
+    const number = stream.take(8).reduce((total, byte) => total * 256n + BigInt(byte), 0n) & PRIME;
+    if (number < PRIME) return number;
+  }
+}
+
+/** Return (text, function, buckets) → bucket for a salt. Polynomials are drawn when they are needed, and kept. */
+function makeHash(salt) {
+  const key = hmacSha256(utf8("discreet.local hashing"), utf8(salt));
+  const polynomials = new Map();
+  const drawPolynomial = (name) => {
+    if (!polynomials.has(name)) {
+      const stream = new KeyedDraws(key, utf8(name));
+      polynomials.set(name, [drawElement(stream), drawElement(stream), drawElement(stream)]);
+    }
+    return polynomials.get(name);
+  };
+  return (text, fn, buckets) => {
+    const point = drawElement(new KeyedDraws(key, join(utf8("text "), sha256(text))));
+    const limit = PRIME - (PRIME % BigInt(buckets));
+    for (let attempt = 0; ; attempt++) {
+      const [low, middle, high] = drawPolynomial(`function ${fn} attempt ${attempt}`);
+      const value = ((high * point + middle) * point + low) % PRIME;
+      if (value < limit) return Number(value % BigInt(buckets));
+    }
+  };
+}
+
+/** The letters of a text, cut or padded to a length, with the alphabet's first letter for those that it lacks. */
+function normalise(text, length, alphabet) {
+  const letters = Array.from(new TextDecoder("utf-8", { ignoreBOM: true }).decode(text)).slice(0, length);
+  const known = Array.from(alphabet);
+  return Array.from({ length }, (_, i) => (known.includes(letters[i]) ? letters[i] : known[0]));
+}
+
+const unpackBits = (words, count) =>
+  Array.from({ length: count }, (_, place) => (words[divide(place, WORD_BITS)] >>> place % WORD_BITS) & 1);
+
+/** Draw d of so many by Floyd's algorithm, ascending; `drawn` has draws below total − d + 1, …, total. */
+function chooseSet(drawn, total) {
+  const chosen = [];
+  drawn.forEach((number, i) => chosen.push(chosen.includes(number) ? total - drawn.length + i : number));
+  return chosen.sort((one, two) => one - two);
+}
+
+// Means and histograms of numbers: see the Python module `numeric`.
+
+function oneBitMean(spec) {
+  const [a, b] = readOdds(spec);
+  return {
+    values: spec.top + 1,
+    fields: [2],
+    moduli: [(a + b) * spec.top],
+    select: (value, [number]) => [number < b * spec.top + (a - b) * value ? 1 : 0],
+  };
+}
+
+function roundedBit(spec) {
+  const [flip, flips] = readFraction(spec.gamma).map(Number);
+  const rounded = oneBitMean({ odds: spec.odds, top: divide(spec.top, spec.step) });
+  return {
+    values: spec.top + 1,
+    fields: [2],
+    deviceModuli: [spec.step],
+    permanentModuli: rounded.moduli,
+    moduli: [flips],
+    encode: (value, [shift]) => [divide(value + shift, spec.step)],
+    selectPermanent: ([state], drawn) => rounded.select(state, drawn),
+    select: ([bit], [number]) => [bit ^ (number < flip ? 1 : 0)],
+  };
+}
+
+function bucketFlip(spec) {
+  const { buckets, observed } = spec;
+  const [a, b] = readFraction(spec.root).map(Number);
+  const [flip, flips] = readFraction(spec.gamma).map(Number);
+  return {
+    values: buckets,
+    fields: [...Array(observed).fill(buckets), ...wordFields(observed)],
+    deviceModuli: Array.from({ length: observed }, (_, i) => buckets - observed + 1 + i),
+    permanentModuli: Array(observed).fill(a + b),
+    moduli: Array(observed).fill(flips),
+    encode(value, device) {
+      const chosen = chooseSet(device, buckets);
+      return [...chosen, ...chosen.map((bucket) => (bucket === value ? 1 : 0))];
+    },
+    selectPermanent: (state, drawn) =>
+      state.map((part, i) => (i < observed ? part : part ^ (drawn[i - observed] >= a ? 1 : 0))),
+    select(state, drawn) {
+      const bits = state.slice(observed).map((bit, i) => bit ^ (drawn[i] < flip ? 1 : 0));
+      return [...state.slice(0, observed), ...packBits(bits)];
+    },
+  };
+}
+
+// RAPPOR: see the Python module `rappor`.
+
+function rapporWith(spec, values, setBits) {
+  const { size, cohorts } = spec;
+  let [half, halves] = readFraction(spec.f); // f/2, in lowest terms
+  [half, halves] = half % 2n ? [half, 2n * halves] : [half / 2n, halves];
+  if (!half) halves = 1n;
+  const [p, ps] = readFraction(spec.p);
+  const [q, qs] = readFraction(spec.q);
+  const modulus = (ps * qs) / greatestDivisor(ps, qs);
+  const redraw = (truth, other) => ([cohort, ...words], drawn) => {
+    const bits = unpackBits(words, size);
+    return [cohort, ...packBits(drawn.map((number, place) => number < Number(bits[place] ? truth : other)))];
+  };
+  return {
+    values,
+    fields: [cohorts, ...wordFields(size)],
+    deviceModuli: [cohorts],
+    permanentModuli: Array(size).fill(Number(halves)),
+    moduli: Array(size).fill(Number(modulus)),
+    encode(value, [cohort]) {
+      const chosen = setBits(value, cohort);
+      return [cohort, ...packBits(Array.from({ length: size }, (_, place) => chosen.includes(place)))];
+    },
+    selectPermanent: redraw(halves - half, half),
+    select: redraw((q * modulus) / qs, (p * modulus) / ps),
+  };
+}
+
+function rappor(spec) {
+  const hash = makeHash(spec.salt);
+  return rapporWith(spec, null, (text, cohort) =>
+    Array.from({ length: spec.hashes }, (_, i) => hash(text, cohort * spec.hashes + i, spec.size)),
+  );
+}
+
+const basicRappor = (spec) => rapporWith(spec, spec.size, (value) => [value]);
+
+function unknownRappor(spec) {
+  const { length, gram } = spec;
+  const word = rappor(spec.word);
+  const part = basicRappor(spec.part);
+  const alphabet = Array.from(spec.alphabet);
+  const { size } = spec.part;
+  const words = wordFields(size).length;
+  const places = length / gram;
+  const pairs = [];
+  for (let one = 0; one < places; one++) for (let two = one + 1; two < places; two++) pairs.push([one, two]);
+  const step = (name) => (state, drawn) => [
+    state[0],
+    ...part[name]([0, ...state.slice(1, 1 + words)], drawn.slice(0, size)).slice(1),
+    ...part[name]([0, ...state.slice(1 + words, 1 + 2 * words)], drawn.slice(size, 2 * size)).slice(1),
+    ...word[name](state.slice(1 + 2 * words), drawn.slice(2 * size)),
+  ];
+  return {
+    values: null,
+    fields: [pairs.length, ...wordFields(size), ...wordFields(size), ...word.fields],
+    deviceModuli: [pairs.length, ...word.deviceModuli],
+    permanentModuli: [...part.permanentModuli, ...part.permanentModuli, ...word.permanentModuli],
+    moduli: [...part.moduli, ...part.moduli, ...word.moduli],
+    encode(value, [pair, ...rest]) {
+      const letters = normalise(value, length, spec.alphabet);
+      const number = (place) =>
+        letters.slice(place * gram, (place + 1) * gram).reduce((n, letter) => n * alphabet.length + alphabet.indexOf(letter), 0);
+      const bits = pairs[pair].flatMap((place) => part.encode(number(place), [0]).slice(1));
+      return [pair, ...bits, ...word.encode(utf8(letters.join("")), rest)];
+    },
+    selectPermanent: step("selectPermanent"),
+    select: step("select"),
+  };
+}
+
+// Apple's sketches: see the Python module `apple`.
+
+function squareRoot(number) {
+  let root = BigInt(Math.floor(Math.sqrt(Number(number))));
+  while (root * root > number) root--;
+  while ((root + 1n) * (root + 1n) <= number) root++;
+  return Number(root);
+}
+
+function countMeanSketch(spec) {
+  const [a, b] = readFraction(spec.odds).map(squareRoot);
+  const hash = makeHash(spec.salt);
+  return {
+    values: null,
+    fields: [spec.functions, ...wordFields(spec.width)],
+    moduli: [spec.functions, ...Array(spec.width).fill(a + b)],
+    select(text, [fn, ...coins]) {
+      const own = hash(text, fn, spec.width);
+      return [fn, ...packBits(coins.map((coin, place) => (place === own) !== (coin >= a)))];
+    },
+  };
+}
+
+function hadamardCountMeanSketch(spec) {
+  const [a, b] = readOdds(spec);
+  const hash = makeHash(spec.salt);
+  return {
+    values: null,
+    fields: [spec.functions, spec.width, 2],
+    moduli: [spec.functions, spec.width, a + b],
+    select: (text, [fn, row, coin]) => [fn, row, sharesOddly(row, hash(text, fn, spec.width)) ^ (coin >= a ? 1 : 0)],
+  };
+}
+
+function sequenceFragmentPuzzle(spec) {
+  const [fragment, word] = [countMeanSketch(spec.fragment), countMeanSketch(spec.word)];
+  const hash = makeHash(`${spec.word.salt} puzzle`);
+  const places = spec.length / spec.letters;
+  const split = 1 + fragment.moduli.length;
+  return {
+    values: null,
+    fields: [places, ...fragment.fields, ...word.fields],
+    moduli: [places, ...fragment.moduli, ...word.moduli],
+    select(text, drawn) {
+      const letters = normalise(text, spec.length, spec.alphabet);
+      const [place, whole] = [drawn[0], utf8(letters.join(""))];
+      const part = letters.slice(place * spec.letters, (place + 1) * spec.letters).join("");
+      const name = utf8(`${place} ${hash(whole, 0, spec.pieces)} ${part}`);
+      return [place, ...fragment.select(name, drawn.slice(1, split)), ...word.select(whole, drawn.slice(split))];
+    },
+  };
+}
+
 const MECHANISMS = new Map([
   ["direct", direct],
   ["unary", unary],
@@ -396,6 +622,16 @@ const MECHANISMS = new Map([
   ["fixed hashed", fixedHashed],
   ["hadamard", hadamard],
   ["projective", projective],
+  ["one-bit mean", oneBitMean],
+  ["duchi mean", oneBitMean],
+  ["rounded bit", roundedBit],
+  ["bucket flip", bucketFlip],
+  ["rappor", rappor],
+  ["basic rappor", basicRappor],
+  ["unknown rappor", unknownRappor],
+  ["count mean sketch", countMeanSketch],
+  ["hadamard count mean sketch", hadamardCountMeanSketch],
+  ["sequence fragment puzzle", sequenceFragmentPuzzle],
 ]);
 
 /** Return the mechanism that a collection specifies. */

@@ -21,7 +21,7 @@ from discreet.local.vectors import choose_collection, list_mechanisms, list_vect
 from tests.support.node import CLIENT, ROOT, find_node, run_node
 
 CHECK = ROOT / "tests" / "support" / "check_client.mjs"
-GOLDEN = "7014e1276fdeb7218020fc6f0bcaede78ac93e0ab977a91c87589228dd6df1c9"
+GOLDEN = "ef8a8ec4da169cdf8d8104dbc503d33861b6c94c2207d9679a9dfe0e3414d3fe"
 """SHA-256 of all lines: a change of any client or format changes it, and needs a new format or wire version."""
 
 
@@ -118,6 +118,11 @@ MUTANTS = {
         "const drawn = drawAll(draws, mechanism.moduli);",
         "if (value === 0) draws.take(0); const drawn = drawAll(draws, mechanism.moduli);",
     ),
+    "a memo without the collection": ("discreet.local memo ${id} device", "discreet.local memo device"),
+    "a memo without the state": (' state ${state.join(",")}', ""),
+    "permanent noise that is redrawn": ("drawAll(stream, mechanism.perm", "drawAll(new SystemDraws(), mechanism.perm"),
+    "states that are paid for once and for all": ("!entry.states.includes(mark)", "!entry.states.length"),
+    "letters of 16 bits": ("Array.from(new TextDecoder", "((text) => text.split(''))(new TextDecoder"),
     "the order of drawing": ("report.sort((one, two) => one - two)", "report"),
 }
 

@@ -27,10 +27,13 @@ from discreet._numbers import Number, check_int, format_rational, read_decimal
 from discreet.accounting.pure import pure
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadParameter, DiscreetError
+from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
 from discreet.local.domains import Domain, is_text
 from discreet.local.draws import MAX_MODULUS
 from discreet.local.mechanism import AnyMechanism, is_memoising
+from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, Subset, Unary
+from discreet.local.rappor import BasicRappor, Rappor, UnknownRappor
 
 BILLION = 10**9
 FORMAT = 1
@@ -44,6 +47,16 @@ MECHANISMS: dict[str, Callable[..., Any]] = {
     "fixed hashed": FixedHashed,
     "hadamard": Hadamard,
     "projective": Projective,
+    "one-bit mean": OneBitMean,
+    "duchi mean": DuchiMean,
+    "rounded bit": RoundedBit,
+    "bucket flip": BucketFlip,
+    "rappor": Rappor,
+    "basic rappor": BasicRappor,
+    "unknown rappor": UnknownRappor,
+    "count mean sketch": CountMeanSketch,
+    "hadamard count mean sketch": HadamardCountMeanSketch,
+    "sequence fragment puzzle": SequenceFragmentPuzzle,
 }
 """The mechanisms that a collection may name, by tag."""
 

@@ -24,13 +24,16 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import BadParameter, BadValues, BudgetExceeded
+from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
 from discreet.local.client import Client
 from discreet.local.collection import Collection, Lifetime, Per
 from discreet.local.domains import Domain, Integers, Listed, Texts
 from discreet.local.draws import KeyedDraws, TapeDraws, below
 from discreet.local.mechanism import AnyMechanism, is_memoising
+from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
 from discreet.local.odds import odds_for_epsilon
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, SetOracle, Subset, Unary
+from discreet.local.rappor import BasicRappor, Rappor, UnknownRappor
 from discreet.local.store import MemoryStore
 from discreet.local.wire import Form, Wire
 
@@ -41,6 +44,9 @@ TAPE_BYTES = 1 << 12
 
 E = odds_for_epsilon(1)
 E4 = odds_for_epsilon(4)
+GAMMA = Fraction(1, 5)
+NOISE = Fraction(1, 2), Fraction(1, 2), Fraction(3, 4)
+SKETCHES = CountMeanSketch(Fraction(9), 2, 33, "f"), CountMeanSketch(Fraction(4), 3, 8, "w")
 
 
 def list_mechanisms() -> dict[str, list[AnyMechanism]]:
@@ -67,6 +73,42 @@ def list_mechanisms() -> dict[str, list[AnyMechanism]]:
         "projective": [
             Projective(7, Fraction(2), 2, 3), Projective.optimised(1000, E4), Projective.optimised(16384, E),
             Projective(40, Fraction(3), 10007, 3),
+        ],
+        "one-bit mean": [OneBitMean(1, Fraction(3)), OneBitMean(10, E4), OneBitMean(100, E), OneBitMean(2**40, Fraction(3))],
+        "duchi mean": [DuchiMean(2, Fraction(3)), DuchiMean(10, E4), DuchiMean(100, E), DuchiMean(2**40, Fraction(3))],
+        "rounded bit": [
+            RoundedBit(2, 1, Fraction(3), GAMMA), RoundedBit(24, 6, E, GAMMA),
+            RoundedBit(100, 100, E), RoundedBit(2**40, 2**20, Fraction(3), GAMMA),
+        ],
+        "bucket flip": [
+            BucketFlip(3, 1, Fraction(2), GAMMA), BucketFlip(5, 4, Fraction(3, 2)),
+            BucketFlip(70, 40, E, GAMMA), BucketFlip(2**33, 3, E, GAMMA),
+        ],
+        "rappor": [
+            Rappor(8, 2, 4, *NOISE, "salt"), Rappor(16, 2, 3, Fraction(0), *NOISE[1:], "é"),
+            Rappor(40, 3, 8, Fraction(2, 3), *NOISE[1:]), Rappor(33, 1, 2**33, Fraction(1, 3), Fraction(0), Fraction(1)),
+        ],
+        "basic rappor": [
+            BasicRappor.of(2, *NOISE), BasicRappor.of(5, Fraction(2, 3), Fraction(1, 3), Fraction(3, 5)),
+            BasicRappor.of(64, *NOISE), BasicRappor.of(33, *NOISE),
+        ],
+        "unknown rappor": [
+            UnknownRappor(4, "_abc", 2, Rappor(16, 2, 8, *NOISE, "x"), BasicRappor.of(16, *NOISE)),
+            UnknownRappor(3, "_aï", 1, Rappor(8, 1, 2, *NOISE, "y"), BasicRappor.of(3, *NOISE)),
+            UnknownRappor(6, "_abcdef", 2, Rappor(33, 2, 5, *NOISE, "z"), BasicRappor.of(49, *NOISE)),
+            UnknownRappor(2, "_\U0001f600", 1, Rappor(8, 1, 2, *NOISE, "w"), BasicRappor.of(2, *NOISE)),
+        ],
+        "count mean sketch": [
+            CountMeanSketch(Fraction(9), 2, 2, "a"), CountMeanSketch(Fraction(9, 4), 5, 33, "é"),
+            CountMeanSketch.for_epsilon(4, 64, 100, "b"), CountMeanSketch(Fraction(4), 2**33, 16, ""),
+        ],
+        "hadamard count mean sketch": [
+            HadamardCountMeanSketch(Fraction(3), 2, 2, "a"), HadamardCountMeanSketch(E, 5, 64, "é"),
+            HadamardCountMeanSketch(E4, 100, 2**16, "b"), HadamardCountMeanSketch(Fraction(3, 2), 2**33, 16, ""),
+        ],
+        "sequence fragment puzzle": [
+            SequenceFragmentPuzzle(4, "_abc", *SKETCHES), SequenceFragmentPuzzle(6, "_anive", *SKETCHES),
+            SequenceFragmentPuzzle(2, "ïx", *SKETCHES, 1, 7), SequenceFragmentPuzzle(2, "_\U0001f600", *SKETCHES, 2, 1),
         ],
     }  # fmt: skip
 
