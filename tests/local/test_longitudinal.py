@@ -6,6 +6,7 @@ from math import inf, log
 import msgspec
 import pytest
 
+from discreet.accounting.pure import pure
 from discreet.codec import from_wire, to_wire
 from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
 from discreet.local.draws import MAX_MODULUS, TapeDraws, draw_all
@@ -61,6 +62,7 @@ def test_systems_travel_as_json(system):
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
 def test_epsilon_is_that_of_the_event(system):
     assert total_epsilon(system.event()) == pytest.approx(system.epsilon, rel=1e-12)
+    assert float(pure(system.event())) == pytest.approx(system.epsilon, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,7 @@ def test_decoding_finds_the_texts_among_many_candidates():
         assert each.nonnegative >= 0
 
 
-def test_a_candidate_that_nobody_has_is_rarely_significant():
+def test_a_candidate_without_holders_is_rarely_significant():
     rappor = Rappor(16, 2, 4, Fraction(0), QUARTER, 3 * QUARTER, "null")
     candidates, runs, alpha = [b"%d" % i for i in range(20)], 60, 0.05
     wrong = 0
@@ -417,7 +417,7 @@ def test_lasso_meets_its_conditions_and_is_nnls_without_a_penalty():
     assert fit_lasso(sparse.csc_array(tall), response, np.zeros(8)) == pytest.approx(nnls(tall, response)[0], abs=1e-6)
 
 
-# Texts that nobody has listed
+# Texts outside any list
 
 
 def make_unknown() -> UnknownRappor:

@@ -224,7 +224,7 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
 
     @property
     def null_variance(self) -> Fraction:
-        """The variance, per report of a cohort, of the count of people who set a bit that nobody sets."""
+        """The variance, per report of a cohort, of the count of people who set a bit that none of them sets."""
         p, q = self.other_support, self.truth_support
         return p * (1 - p) / (q - p) ** 2
 
@@ -450,7 +450,7 @@ def _estimate_covariance(rappor: Rappor, counts: BitCounts, design: Any, people:
 
 
 class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
-    """RAPPOR for texts that nobody has listed [FPE16]: a report on the text, and on two of its n-grams.
+    """RAPPOR for texts outside any list [FPE16]: a report on the text, and on two of its n-grams.
 
     Texts are cut or padded to `length` letters of `alphabet`; its first letter pads, and stands for letters that it lacks. A
     device draws once which two of the n-grams it reports. `word` is the RAPPOR of the text, `part` the basic RAPPOR of an
@@ -628,7 +628,7 @@ class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
         return edges
 
     def _join(self, one: Floats, two: Floats) -> tuple[Floats, Floats]:
-        """Return unbiased joint counts of n-grams, and bounds on their variance where nobody has both."""
+        """Return unbiased joint counts of n-grams, and bounds on their variance where no one person has both."""
         p, q, n = float(self.part.other_support), float(self.part.truth_support), len(one)
         one, two = (one - p) / (q - p), (two - p) / (q - p)
         null, own = p * (1 - p) / (q - p) ** 2, q * (1 - q) / (q - p) ** 2 + 1
