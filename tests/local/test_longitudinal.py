@@ -12,7 +12,8 @@ from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, Seque
 from discreet.local.draws import MAX_MODULUS, TapeDraws, draw_all
 from discreet.local.longitudinal import SAME_PATTERN, LongitudinalOracle, pack_bits, unpack_bits
 from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
-from discreet.local.rappor import BasicRappor, Rappor, UnknownRappor
+from discreet.local.rappor import BasicRappor, Rappor
+from discreet.local.rappor_unknown import UnknownRappor
 from tests.support.local_distributions import total_epsilon
 
 NOISE = Fraction(1, 2), Fraction(1, 4), Fraction(3, 4)
