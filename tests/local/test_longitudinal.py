@@ -6,12 +6,14 @@ from math import inf, log
 import msgspec
 import pytest
 
+from discreet.accounting.pure import pure
 from discreet.codec import from_wire, to_wire
 from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
 from discreet.local.draws import MAX_MODULUS, TapeDraws, draw_all
 from discreet.local.longitudinal import SAME_PATTERN, LongitudinalOracle, pack_bits, unpack_bits
 from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
-from discreet.local.rappor import BasicRappor, Rappor, UnknownRappor
+from discreet.local.rappor import BasicRappor, Rappor
+from discreet.local.rappor_unknown import UnknownRappor
 from tests.support.local_distributions import total_epsilon
 
 NOISE = Fraction(1, 2), Fraction(1, 4), Fraction(3, 4)
@@ -61,6 +63,7 @@ def test_systems_travel_as_json(system):
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
 def test_epsilon_is_that_of_the_event(system):
     assert total_epsilon(system.event()) == pytest.approx(system.epsilon, rel=1e-12)
+    assert float(pure(system.event())) == pytest.approx(system.epsilon, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -364,7 +364,7 @@ def solve_dictionary(kind: AnySketch, sketch: Sketch, values: Sequence[Any]) -> 
 
 
 class SequenceFragmentPuzzle(msgspec.Struct, frozen=True, tag="sequence fragment puzzle"):
-    """Sequence Fragment Puzzle: words that nobody has listed, from fragments of two letters that carry a hash of the word.
+    """Sequence Fragment Puzzle: words outside any list, from fragments of two letters that carry a hash of the word.
 
     A device draws a place, and sends a sketch report of the fragment there together with an 8-bit hash of the word (the
     puzzle piece), and one of the word. The server takes the heaviest fragments of each place, joins those of equal piece,

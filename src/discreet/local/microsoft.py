@@ -6,8 +6,6 @@ The paper's ε_∞ claims are for users with the same pattern of changes; see `l
 from fractions import Fraction
 from math import exp, log, sqrt
 
-from scipy.special import ndtri
-
 from discreet._numbers import Number, check_probability, read_decimal
 from discreet.local.numeric import BucketFlip, OneBitMean, RoundedBit
 from discreet.local.odds import odds_for_epsilon
@@ -72,5 +70,7 @@ def histogram_half_width(flip: BucketFlip, n: int, confidence: Number = Fraction
     >>> round(histogram_half_width(d_bit_flip(32, 32, 1), 10**6), 5)
     0.00626
     """
+    from scipy.special import ndtri
+
     miss = float(1 - check_probability(confidence, "confidence"))
     return -float(ndtri(miss / (2 * flip.buckets))) * sqrt(flip.variance(n)) / n

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import norm
 
 from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, solve_dictionary
-from discreet.local.rappor import Rappor, decode
+from discreet.local.rappor import Rappor
+from discreet.local.rappor_decoding import decode
 from discreet.testing import seeded_bits
 
 LIMIT = norm.isf(5e-10)
