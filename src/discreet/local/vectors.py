@@ -45,7 +45,7 @@ TAPE_BYTES = 1 << 12
 E = odds_for_epsilon(1)
 E4 = odds_for_epsilon(4)
 GAMMA = Fraction(1, 5)
-NOISE = Fraction(1, 2), Fraction(1, 2), Fraction(3, 4)
+NOISE = Fraction(1, 2), Fraction(1, 3), Fraction(3, 5)
 SKETCHES = CountMeanSketch(Fraction(9), 2, 33, "f"), CountMeanSketch(Fraction(4), 3, 8, "w")
 
 
