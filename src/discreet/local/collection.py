@@ -33,7 +33,8 @@ from discreet.local.draws import MAX_MODULUS
 from discreet.local.mechanism import AnyMechanism, is_memoising
 from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, Subset, Unary
-from discreet.local.rappor import BasicRappor, Rappor, UnknownRappor
+from discreet.local.rappor import BasicRappor, Rappor
+from discreet.local.rappor_unknown import UnknownRappor
 
 BILLION = 10**9
 FORMAT = 1

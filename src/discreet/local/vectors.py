@@ -33,7 +33,8 @@ from discreet.local.mechanism import AnyMechanism, is_memoising
 from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
 from discreet.local.odds import odds_for_epsilon
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, SetOracle, Subset, Unary
-from discreet.local.rappor import BasicRappor, Rappor, UnknownRappor
+from discreet.local.rappor import BasicRappor, Rappor
+from discreet.local.rappor_unknown import UnknownRappor
 from discreet.local.store import MemoryStore
 from discreet.local.wire import Form, Wire
 
