@@ -31,8 +31,8 @@ from discreet.local.domains import Domain, is_text
 from discreet.local.draws import MAX_MODULUS
 from discreet.local.mechanism import AnyMechanism, is_memoising
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, Subset, Unary
+from discreet.local.store import BILLION
 
-BILLION = 10**9
 FORMAT = 1
 """The version of the layout below; clients refuse any other."""
 
