@@ -332,10 +332,10 @@ class Memoised(PrivacyEvent, frozen=True, tag="Memoised"):
     def unconditional(self) -> Event:
         """What dominates all reports between any two histories.
 
-        **Proof.** Given the memo σ, reports are independent, with laws K(σ_t). A history mixes the memos, and hockey-stick
-        divergences are jointly convex: draw the memos of both histories independently, then the worst two of them are no
-        more than `reports` runs of the instantaneous mechanism on two states each. Without one, whether two reports agree
-        for certain tells a history that repeats a value from one that changes it.
+        **Proof.** Given the memo σ, reports are independent, with distributions K(σ_t). A history mixes the memos, and
+        hockey-stick divergences are jointly convex: draw the memos of both histories independently, then the worst two of
+        them are no more than `reports` runs of the instantaneous mechanism on two states each. Without one, whether two
+        reports agree for certain tells a history that repeats a value from one that changes it.
         """
         if self.reports == 1:
             return self.report

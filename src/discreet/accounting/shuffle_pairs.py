@@ -4,7 +4,7 @@
 with value x has a probability R(x)(y) of at least γ·base(y): think of it as drawn from `base`, the *privacy blanket*, with
 probability γ, and from what is left of R(x) otherwise. An adversary who knows all values, and of every other person whether
 their report came from the blanket and what it was if it did not, sees M ~ Bin(n − 1, γ) draws of base, mixed with the report
-of the person who differs [BBGN19]. This pair of laws dominates. `ShufflePair` holds it:
+of the person who differs [BBGN19]. This pair of distributions dominates. `ShufflePair` holds it:
 
 - *Set responses and k-RR*: base and γ are part of the mechanism. A report is of one of four classes: its set holds x0 alone,
   x1 alone, both, neither; in a class the ratios R(x0)/base and R(x1)/base are constant.
@@ -72,7 +72,7 @@ _LARGEST_POWER = 600.0  # e^{c·L} stays a double
 
 @dataclass(frozen=True, slots=True)
 class ReportClass:
-    """Reports that tell the two values apart equally well: the probability of such a report under the base law, and how
+    """Reports that tell the two values apart equally well: the probability of such a report under `base`, and how
     many times as likely one is under either value."""
 
     base: Fraction
@@ -98,7 +98,7 @@ class ShufflePair:
 
     @property
     def is_identical(self) -> bool:
-        """Whether the two laws are the same."""
+        """Whether the two distributions are the same."""
         return all(one.own == one.other for one in self.classes)
 
 
@@ -116,7 +116,7 @@ def build_set_pair(odds: Fraction, share: Fraction, pair: Fraction, users: int) 
 
 
 def build_response_pair(truth: Fraction, choices: int, users: int) -> ShufflePair:
-    """The blanket pair of k-RR: the base law is uniform. The truth may be the least likely answer."""
+    """The blanket pair of k-RR: the base is uniform. The truth may be the least likely answer."""
     other = (1 - truth) / (choices - 1)
     high, low, one = choices * truth, choices * other, Fraction(1, choices)
     rest = ReportClass(1 - 2 * one, low, low)
