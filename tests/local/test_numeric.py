@@ -143,7 +143,10 @@ def test_across_patterns_two_reports_can_cost_more_than_twice_one():
 def test_epsilon_for_life_carries_its_condition():
     life = RoundedBit(24, 6, Fraction(3)).lifetime(2)
     assert "same pattern of changes" in life.condition
-    assert str(life).startswith("ε = 2.198 for 2 states, between histories with the same pattern of changes")
+    assert str(life).startswith("ε = 2.2 for life, between two histories with the same pattern of changes")
+    assert str(life).endswith("between any other two histories no finite ε.")
+    flipped = RoundedBit(24, 6, Fraction(3), Fraction(1, 10))
+    assert flipped.lifetime(2, reports=3).unconditional == flipped.epsilon_of_reports(3)
 
 
 def test_output_flip_figures():
