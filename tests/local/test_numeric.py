@@ -187,10 +187,10 @@ def test_bucket_flips_have_the_stated_distribution_and_epsilon(buckets, observed
 
 
 def test_one_observed_bucket_states_only_its_epsilon():
-    """In a shuffled crowd an answer yes or no would promise too much: another person's bucket hides less than a coin.
+    """The event of a yes or no has a blanket that its reports lack, which its reading in a shuffled crowd needs.
 
     Every report would have to be at least γ·base(y) likely, where base is made of a fair coin by the channel that makes the
-    reports of two values from the two answers.
+    reports of two values from the two answers. A third value whose bucket is observed is not.
     """
     flip = BucketFlip(3, 1, Fraction(3))
     assert flip.event() == Claim(Fraction(flip.epsilon), Fraction(0))

@@ -196,9 +196,9 @@ def respond_event(odds: Fraction) -> SetResponseEvent:
 def bound_event(odds: Fraction) -> Claim:
     """Return the event of a report of which only these odds are stated.
 
-    An answer yes or no with the same odds reveals no less about one person [KOV15], but it would be wrong for a shuffled
-    crowd: how well others hide a person depends on their reports too. A claim is accounted for in a crowd by what every
-    mechanism of its ε guarantees.
+    An answer yes or no with the same odds reveals no less about one person [KOV15], but that does not carry over to a
+    shuffled crowd, where the reports of others decide how well they hide a person. A claim is accounted for in a crowd by
+    what every mechanism of its ε guarantees.
 
     >>> bound_event(Fraction(3)).delta
     Fraction(0, 1)
