@@ -137,6 +137,12 @@ def test_a_device_has_one_budget_for_all_collections() -> None:
     assert count_reports(Client(again, MemoryStore()), ["red"] * 10) == 3
 
 
+def test_a_new_file_takes_the_budget_of_the_device(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "device.db", epsilon=2.5)
+    assert count_reports(Client(COLOURS, store), ["red"] * 10) == 2
+    assert count_reports(Client(COLOURS, FileStore(tmp_path / "device.db", epsilon=100)), ["red"] * 10) == 2  # for life
+
+
 def test_once_is_once() -> None:
     collection = Collection("colours", 1, DIRECT, COLOURS.domain, Lifetime.of(DIRECT, 100, "once"))
     assert count_reports(Client(collection, MemoryStore()), ["red"] * 10) == 1

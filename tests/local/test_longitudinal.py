@@ -6,6 +6,7 @@ from math import inf, log
 import msgspec
 import pytest
 
+from discreet.accounting.lifetime import lifetime_epsilon
 from discreet.accounting.pure import pure
 from discreet.codec import from_wire, to_wire
 from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
@@ -84,6 +85,9 @@ def test_steps_and_their_events_agree(system):
         assert life.epsilon == pytest.approx(3 * log(system.permanent_odds))
         event = system.memoised_event(reports=30, states=3)
         assert (event.report, event.reports, event.states) == (system.event(), 30, 3)
+        stated, certified = system.lifetime(3, reports=30), lifetime_epsilon(event)
+        assert float(certified.epsilon) == pytest.approx(stated.epsilon)
+        assert float(certified.unconditional) == pytest.approx(stated.unconditional)
     fresh = system.instantaneous_event()
     assert (fresh is None) == (system.instantaneous_odds is None) == (system.epsilon_of_reports(30) == inf)
     if fresh is not None:

@@ -143,7 +143,10 @@ def test_across_patterns_two_reports_can_cost_more_than_twice_one():
 def test_epsilon_for_life_carries_its_condition():
     life = RoundedBit(24, 6, Fraction(3)).lifetime(2)
     assert "same pattern of changes" in life.condition
-    assert str(life).startswith("ε = 2.198 for 2 states, between histories with the same pattern of changes")
+    assert str(life).startswith("ε = 2.2 for life, between two histories with the same pattern of changes")
+    assert str(life).endswith("between any other two histories no finite ε.")
+    flipped = RoundedBit(24, 6, Fraction(3), Fraction(1, 10))
+    assert flipped.lifetime(2, reports=3).unconditional == flipped.epsilon_of_reports(3)
 
 
 def test_output_flip_figures():
@@ -184,10 +187,10 @@ def test_bucket_flips_have_the_stated_distribution_and_epsilon(buckets, observed
 
 
 def test_one_observed_bucket_states_only_its_epsilon():
-    """In a shuffled crowd an answer yes or no would promise too much: another person's bucket hides less than a coin.
+    """The event of a yes or no has a blanket that its reports lack, which its reading in a shuffled crowd needs.
 
     Every report would have to be at least γ·base(y) likely, where base is made of a fair coin by the channel that makes the
-    reports of two values from the two answers.
+    reports of two values from the two answers. A third value whose bucket is observed is not.
     """
     flip = BucketFlip(3, 1, Fraction(3))
     assert flip.event() == Claim(Fraction(flip.epsilon), Fraction(0))

@@ -1,15 +1,20 @@
 """RAPPOR for texts outside any list: spelling, ε of all three reports, and what is found."""
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
+import pytest
 from scipy.stats import norm
 
 from discreet.local.draws import draw_all
+from discreet.local.longitudinal import unpack_bits
 from discreet.local.rappor import BasicRappor, Rappor
 from discreet.local.rappor_decoding import decode
 from discreet.local.rappor_unknown import UnknownRappor
-from tests.support.local_distributions import distribute_permanent, largest_ratio
+from discreet.noise.uniform import bernoulli
+from discreet.testing import seeded_bits
+from tests.support.local_distributions import distribute_permanent, distribute_reports, largest_ratio
 
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 DEVIATIONS = norm.isf(5e-10)
@@ -40,6 +45,29 @@ def test_unknown_texts_have_the_stated_epsilon():
     unknown = UnknownRappor(2, "ab", 1, LastLetter(2, 1, 1, *noise), part)
     found = [distribute_permanent(unknown, text, (0, 0)) for text in (b"aa", b"ab", b"ba", b"bb")]
     assert largest_ratio(found) == unknown.permanent_odds == part.permanent_odds**3
+
+
+def test_joint_counts_are_unbiased():
+    noise = Fraction(0), QUARTER, 3 * QUARTER
+    part = BasicRappor.of(2, *noise)
+    unknown = UnknownRappor(2, "ab", 1, LastLetter(2, 1, 1, *noise), part)
+    for left, right in product(range(2), repeat=2):
+        mean = np.zeros((2, 2))
+        pairs = product(distribute_reports(part, left).items(), distribute_reports(part, right).items())
+        for (one, chance), (two, other) in pairs:
+            bits = [np.array([unpack_bits(report[1:], 2)], float) for report in (one, two)]
+            mean += float(chance * other) * unknown._join(*bits)[0]
+        expected = np.zeros((2, 2))
+        expected[left, right] = 1
+        assert mean == pytest.approx(expected, abs=1e-12)
+
+
+def test_joint_counts_have_the_stated_variance_where_no_one_has_both():
+    unknown, n = make_unknown(), 4000
+    one, two = (bernoulli(unknown.part.other_support, n * 16, seeded_bits(seed)).reshape(n, 16) for seed in (1, 2))
+    joint, variance = unknown._join(one.astype(float), two.astype(float))
+    scores = (joint / np.sqrt(variance)).ravel()
+    assert abs((scores**2).mean() - 1) < DEVIATIONS * np.sqrt(2 / 256)
 
 
 def test_unknown_texts_are_found():

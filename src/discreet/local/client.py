@@ -17,10 +17,10 @@ A report that does not fit is refused, and nothing is sent.
 from fractions import Fraction
 
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.local.collection import BILLION, Collection
+from discreet.local.collection import Collection
 from discreet.local.draws import Draws, KeyedDraws, SystemDraws
 from discreet.local.mechanism import State, draw_report
-from discreet.local.store import DeviceState, Entry, Sent, Store
+from discreet.local.store import BILLION, DeviceState, Entry, Sent, Store
 from discreet.local.wire import NONCE_BYTES, Form, Wire
 
 

@@ -35,8 +35,8 @@ from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, Subset, Unary
 from discreet.local.rappor import BasicRappor, Rappor
 from discreet.local.rappor_unknown import UnknownRappor
+from discreet.local.store import BILLION
 
-BILLION = 10**9
 FORMAT = 1
 """The version of the layout below; clients refuse any other."""
 

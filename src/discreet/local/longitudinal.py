@@ -30,10 +30,11 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from discreet._numbers import ceil_float, check_int, format_up
+from discreet._numbers import ceil_float, check_int
 from discreet.accounting.elementary import log_bounds
+from discreet.accounting.lifetime import LifetimeEpsilon
 from discreet.errors import BadParameter
-from discreet.events import Claim, Event, SetResponseEvent
+from discreet.events import Claim, Event, Memoised, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
 from discreet.local.odds import epsilon_of_odds
 from discreet.local.oracles import WORD_BITS, Field, Report
@@ -45,37 +46,8 @@ State: TypeAlias = tuple[int, ...]
 BLOCK = 1 << 22
 """How many coins are held at a time."""
 
-SAME_PATTERN = (
-    "between histories with the same pattern of changes: at any two times, the states are equal in both histories or in"
-    " neither; when a value changes or comes back is not protected"
-)
-"""The condition of every ε for life that memoisation gives."""
-
-
-class LifetimeEpsilon(msgspec.Struct, frozen=True):
-    """ε of any number of reports in which a device takes `states` states, with the condition under which it holds.
-
-    >>> str(LifetimeEpsilon(4.3944491546724396, 1))[:76]
-    'ε = 4.395 for 1 state, between histories with the same pattern of changes: a'
-    """
-
-    epsilon: float
-    states: int
-    condition: str = SAME_PATTERN
-
-    def __str__(self) -> str:
-        shown = "∞" if self.epsilon == inf else format_up(Fraction(self.epsilon))
-        return f"ε = {shown} for {self.states} state{'s' * (self.states != 1)}, {self.condition}"
-
-
-class Memoised(msgspec.Struct, frozen=True, tag="Memoised"):
-    """The event of a device that reports again and again: one report on its own, both steps, and how often they ran."""
-
-    report: Event
-    permanent: Event
-    instantaneous: Event | None
-    reports: int
-    states: int
+SAME_PATTERN = "between two histories with the same pattern of changes: equal states at the same times"
+"""The condition of every ε for life that memoisation gives. States are what is memoised: a Bloom filter, a rounded value."""
 
 
 class LongitudinalOracle(msgspec.Struct, frozen=True):
@@ -169,11 +141,16 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
         """ε of one report on its own, rounded up."""
         return epsilon_of_odds(self.report_odds)
 
-    def lifetime(self, states: int = 1) -> LifetimeEpsilon:
-        """Return ε of any number of reports in `states` states, with the condition under which it holds."""
+    def lifetime(self, states: int = 1, reports: int | None = None) -> LifetimeEpsilon:
+        """Return ε of so many reports in `states` states, with the condition under which it holds; None: of any number.
+
+        `unconditional` is what holds between any two histories.
+        """
         check_int(states, "states", 1)
         odds = self.permanent_odds
-        return LifetimeEpsilon(inf if odds is None else ceil_float(states * log_bounds(odds)[1]), states)
+        anything = inf if reports is None else self.epsilon_of_reports(reports)
+        given = inf if odds is None else ceil_float(states * log_bounds(odds)[1])
+        return LifetimeEpsilon(min(given, anything), anything, SAME_PATTERN)
 
     def epsilon_of_reports(self, reports: int) -> float:
         """Return ε of so many reports between any two histories, rounded up: unconditional, and it grows with each."""
@@ -219,9 +196,9 @@ def respond_event(odds: Fraction) -> SetResponseEvent:
 def bound_event(odds: Fraction) -> Claim:
     """Return the event of a report of which only these odds are stated.
 
-    An answer yes or no with the same odds reveals no less about one person [KOV15], but it would be wrong for a shuffled
-    crowd: how well others hide a person depends on their reports too. A claim is accounted for in a crowd by what every
-    mechanism of its ε guarantees.
+    An answer yes or no with the same odds reveals no less about one person [KOV15], but that does not carry over to a
+    shuffled crowd, where the reports of others decide how well they hide a person. A claim is accounted for in a crowd by
+    what every mechanism of its ε guarantees.
 
     >>> bound_event(Fraction(3)).delta
     Fraction(0, 1)

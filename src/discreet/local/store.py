@@ -13,10 +13,14 @@ from typing import Protocol
 
 import msgspec
 
+from discreet._numbers import Number, read_positive
 from discreet.errors import BadParameter
 from discreet.paths import describe_exposure
 
 SECRET_BYTES = 32
+
+BILLION = 10**9
+"""Costs are counted in billionths of ε."""
 
 
 class Sent(msgspec.Struct):
@@ -89,9 +93,10 @@ class MemoryStore:
 
 
 class FileStore:
-    """A state in a SQLite file that only its owner can read; `limit` is set when the file is new."""
+    """A state in a SQLite file that only its owner can read. A new file takes `epsilon` as the budget of all collections."""
 
-    def __init__(self, path: str | os.PathLike[str], limit: int | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], epsilon: Number | None = None) -> None:
+        limit = None if epsilon is None else int(read_positive(epsilon, "epsilon") * BILLION)
         self._path = Path(path)
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

@@ -4,7 +4,7 @@ A message holds the version of this layout, the first 16 hexadecimal digits of t
 of the report. It holds no time, no name of a device and no sequence number.
 
 **Size.** The integers of a report vary in length when they are written out, so JSON is padded with spaces before its closing
-brace, and CBOR writes each integer at the width of the largest that its field can have (well-formed by RFC 8949, §3, though
+brace, and CBOR writes each integer at the width of the largest that its field can have (well-formed by RFC 8949, though
 not the shortest). So all messages of a collection have the same length and the same structure, and an observer of encrypted
 traffic learns nothing. Compression would undo that: send messages as they are.
 
