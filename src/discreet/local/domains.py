@@ -117,6 +117,8 @@ class Integers(msgspec.Struct, frozen=True, tag="integers"):
 class Texts(msgspec.Struct, frozen=True, tag="texts"):
     """Any text: for mechanisms that hash it (RAPPOR, count-mean sketch). None is a value of its own, and no text equals it.
 
+    Mechanisms that cut texts to an alphabet (those for unknown texts) read a missing value as an empty text.
+
     >>> Texts().index("naïve"), Texts().index(None)
     (b'na\\xc3\\xafve', b'\\xff')
     """
