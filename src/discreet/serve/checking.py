@@ -17,7 +17,8 @@ from discreet.serve.control.model import Person, Role
 from discreet.serve.control.store import open_control
 from discreet.serve.embedded import LINK_SECONDS
 from discreet.serve.schedule import JumpFreeClock, propose_classes
-from discreet.serve.worker.tables import Tables, read_policy_file, time_invented_rows
+from discreet.serve.worker.registration import read_policy_file, time_pass
+from discreet.serve.worker.tables import Tables
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
 
@@ -73,9 +74,7 @@ def _check_file(path: Path) -> None:
 def propose_schedules(config: ServiceConfig) -> dict[str, tuple[float, ...]]:
     """Return a schedule for each table, from invented rows of its declared number. No row of a table is read."""
     return {
-        table.name: propose_classes(
-            time_invented_rows(read_policy(read_policy_file(table)), table.rows_at_most or DEFAULT_ROWS)
-        )
+        table.name: propose_classes(time_pass(read_policy(read_policy_file(table)), table.rows_at_most or DEFAULT_ROWS))
         for table in config.tables.values()
     }
 

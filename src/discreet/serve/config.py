@@ -47,7 +47,6 @@ DATA_SUFFIXES = (
 ALERTS = ("root 80%", "root 95%", "engine failed", "overrun", "ledger check", "request")
 """What the owner can be alerted of."""
 
-NO_RULES = Rules()
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|(^|[?&\s])\w*password\s*=", re.IGNORECASE)
 Listen: TypeAlias = tuple[str, int] | Path
@@ -80,7 +79,7 @@ class TableConfig:
     label: str | None = None
     title: str = ""
     description: str = ""
-    rules: Rules = NO_RULES
+    rules: Rules | None = None  # None: it states none, and stewards set them in the browser
     invented: bool = False
 
 
@@ -401,7 +400,7 @@ def _read_table(name: str, section: _Section, populations: Mapping[str, Populati
         label=section.read("label", _text),
         title=section.read("title", _text, ""),
         description=section.read("description", _text, ""),
-        rules=NO_RULES if rules is None else _read_rules(rules),
+        rules=None if rules is None else _read_rules(rules),
         invented=section.read("invented", _bool, False),
     )
     section.refuse_others()

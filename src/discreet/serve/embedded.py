@@ -83,13 +83,15 @@ def run(
         DiscreetError: if it cannot start; nothing was served.
     """
     clock = JumpFreeClock()
+    if not web:
+        _configure_logs()
     with _listen(config) if web else _nowhere() as sockets:
         if web and config.embedded and isinstance(config.listen, tuple) and config.listen[1] == 0:
             port = sockets[0].getsockname()[1]
             config = replace(config, listen=(config.listen[0], port), address=f"http://127.0.0.1:{port}")
         app_parts = _load_web(config) if web else None
         if worker:
-            from discreet.serve.worker.tables import make_folder
+            from discreet.serve.worker.registration import make_folder
 
             make_folder(config.state)
         with open_control(config.control, create=worker, clock=clock.now) as control:
@@ -259,6 +261,15 @@ def _serve_metrics(config: ServiceConfig, metrics: "Metrics", say: Say) -> Itera
         server.shutdown()
         server.server_close()
         thread.join(1.0)
+
+
+def _configure_logs() -> None:
+    """Write logs as the web process does, which sets that up when it starts: no line quotes what was sent or read."""
+    from logging.config import dictConfig
+
+    from discreet.serve.web.metrics import LOG_CONFIG
+
+    dictConfig(LOG_CONFIG)
 
 
 def _wait_for_signal() -> None:

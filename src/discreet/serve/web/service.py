@@ -289,12 +289,11 @@ class Web:
             quoted.priced.check_budget()
         if quoted.approval is not None:
             return self._add_for_approval(ask, question, quoted.approval)
-        if quoted.recorded is None:
-            self._check_queue(ask)
+        check = (lambda: self._check_queue(ask)) if quoted.recorded is None else None
         limit = self.settings.max_waiting
         per_day = None if quoted.recorded is not None else quoted.entry.rules.epsilon_per_day  # what is recorded is free
         try:
-            return self.control.add_ask(ask, waiting_limit=limit, epsilon_per_day=per_day, by=person)
+            return self.control.add_ask(ask, waiting_limit=limit, epsilon_per_day=per_day, by=person, check_queue=check)
         except DayLimitReached as reached:
             return self._add_for_approval(ask, question, str(reached))
 
