@@ -36,7 +36,8 @@ def _repeat(
     finally:
         stopped.set()
         thread.join()
-    assert rounds and times in (None, rounds), "the trouble came too late to matter"
+    assert rounds > 0, "the trouble came too late to matter"
+    assert times in (None, rounds), "the trouble came too late to matter"
 
 
 def fill_disks(processes: Processes) -> AbstractContextManager[None]:

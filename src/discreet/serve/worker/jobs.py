@@ -71,7 +71,7 @@ from discreet.serve.schedule import (
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
-from discreet.serve.worker.holding import Held, HeldAccount, Moments
+from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount, Moments
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 from discreet.session.session import Session
@@ -216,10 +216,16 @@ class Jobs:
             with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask)
         except EngineFailed:
-            self._ready(running, lambda: self._fail(running))
+            if not self._ready(running, lambda: self._fail(running, held)):
+                self._deliver(running, held.record_failures)
+            self.occupy(started, running.class_seconds)
+            return
+        except ClosedForNow:  # another ask closed the source, and its moment is to come: nothing was charged or read
+            self._ready(running, lambda: self._fail(running, counts=False))
             self.occupy(started, running.class_seconds)
             return
         except SourceRefused as refused:  # quarantined: nothing was charged
+            self._forget(running)
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
         except DiscreetError:
@@ -304,14 +310,16 @@ class Jobs:
         except (StateChanged, ControlUnavailable):
             log.warning("the new moment of an ask could not be stored")
 
-    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
-        """Keep what is to be delivered until the moment; without a schedule, deliver it."""
+    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> bool:
+        """Keep what is to be delivered until the moment; without a schedule, deliver it. Returns False if the ask has ended
+        before."""
         with running.lock:
             if running.is_ended:
-                return
+                return False
             running.deliver = deliver
         if running.class_seconds is None:
             self.moments.at(self.clock.now(), lambda: self._at_moment(running))
+        return True
 
     def _forget(self, running: RunningAsk) -> None:
         """Let the moment pass."""
@@ -403,9 +411,11 @@ class Jobs:
             if root.budget.spent * 100 >= share * root.budget.limit:
                 self.alerts.send(f"root {share}%", root.name, once=True)
 
-    def _fail(self, running: RunningAsk, *, counts: bool = True) -> None:
+    def _fail(self, running: RunningAsk, held: Held | None = None, *, counts: bool = True) -> None:
         """End an ask with the constant text. What was charged stays charged."""
         job, ask = running.job, running.ask
+        if held is not None:
+            held.record_failures()
         self._alert_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
         if counts:
             self.control.count_trouble(self._find_paying(ask), "failure")

@@ -34,7 +34,7 @@ from discreet.serve.control.model import Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
 from discreet.serve.schedule import JumpFreeClock
 from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
-from discreet.serve.worker.holding import HeldAccount
+from discreet.serve.worker.holding import HeldAccount, HeldFailures
 from discreet.serve.worker.registration import list_public, make_entry, make_folder, read_table_policy
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
@@ -65,6 +65,7 @@ class Tables:
         self.config, self.control, self.clock = config, control, clock
         self._lock = threading.RLock()
         self._tables: dict[str, OpenTable] = {}
+        self._failures = HeldFailures()
         self.ledger: Ledger
         self.key: SigningKey
 
@@ -214,7 +215,7 @@ class Tables:
             if session is None:
                 paying = self.ledger.get_account(account)
                 self._check_population(opened.config, paying.initial_state)
-                held = HeldAccount(paying.store, paying.initial_state)
+                held = HeldAccount(paying.store, paying.initial_state, self._failures)
                 settings = opened.config
                 session = Session.of(
                     opened.source, held, held.initial_state.delta, settings.neighbours, settings.label, opened.entry.identity
