@@ -204,12 +204,14 @@ class Jobs:
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
-        self._check_grant(ask)
+        paused = self._check_grant(ask)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
+        if paused is not None and not account.has_debit(ask.debit_id):
+            raise QueryRefused(f"Your account is paused: {paused}", "ask the steward of the table to resume it")
         running = self._choose_class(job, ask, self._check_measurement(session, ask))
         self._schedule(running)
         try:
@@ -267,13 +269,13 @@ class Jobs:
             simultaneous=options.simultaneous, id=ask.debit_id, fresh=options.fresh,
         )  # fmt: skip
 
-    def _check_grant(self, ask: Ask) -> None:
-        """Refuse an ask whose grant was taken away or paused while it waited."""
+    def _check_grant(self, ask: Ask) -> str | None:
+        """Refuse an ask whose grant was taken away while it waited. Returns why its account is paused, if it is: then no ask
+        is begun, and one that was paid for before its worker died is continued."""
         grant, person = self.control.find_grant(ask.person, ask.table), self.control.find_person(ask.person)
         if grant is None or person is None or person.disabled:
             raise QueryRefused("You may not ask of this table any more", "ask its steward")
-        if grant.paused is not None:
-            raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
+        return grant.paused
 
     def _check_measurement(self, session: Session, ask: Ask) -> BoundedQuery:
         """Refuse to measure what was not quoted or approved. Returns the query with its bounds."""
