@@ -112,7 +112,7 @@ def check_engine(engine: Any, endless: str) -> None:
         except BaseException as error:
             failures.append(error)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     deadline = time.monotonic() + 20
     while thread.is_alive():
