@@ -169,39 +169,42 @@ def test_a_table_that_is_quarantined_is_refused_without_its_path(service: Servic
     assert len(service.list_entries(Debit)) == 1
 
 
-def test_a_failure_closes_the_table_at_its_moment_and_not_before(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_closes_the_table_at_its_moment_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until then neither the ledger nor the fate of other asks tells that a query failed; and no other query reads rows."""
-    runs, overruns = [], []
+    runs: list[Any] = []
+    overruns: list[Any] = []
 
     def broken(original: Any, bounded: Any) -> Any:
         runs.append(bounded)
         raise EngineFailed
 
-    monkeypatch.setattr(service.worker.jobs, "_count_overrun", overruns.append)
-    service.change_engine(broken)
-    first = service.ask("ada")
-    while not runs:
-        time.sleep(0.002)
-    second = service.ask("bob", epsilon="0.02")
-    time.sleep(0.1)
-    assert first.release_at is not None
-    assert service.clock.now() < first.release_at
-    assert [service.find(each).state for each in (first, second)] == [AskState.RUNNING] * 2
-    assert not service.list_entries(FailureRecorded)
-    for ask in (first, second):
-        failed = service.wait(ask)
-        assert failed.state is AskState.FAILED
-        assert failed.answered_at == pytest.approx(ask.release_at)
-        assert failed.problem is not None
-        assert failed.problem["detail"] == str(EngineFailed())
-        assert len(service.list_entries(FailureRecorded)) == 1
-    third = service.ask("ada", epsilon="0.03")
-    assert service.wait(third).state is AskState.REFUSED
-    assert third.release_at is not None
-    assert service.clock.now() < third.release_at
-    assert len(runs) == len(service.list_entries(Debit)) == 1
-    time.sleep(third.release_at - service.clock.now() + 0.05)
-    assert not overruns
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0)), "ada", "bob") as service:
+        monkeypatch.setattr(service.worker.jobs, "_count_overrun", overruns.append)
+        service.change_engine(broken)
+        first = service.ask("ada")
+        while not runs:
+            time.sleep(0.002)
+        second = service.ask("bob", epsilon="0.02")
+        time.sleep(0.2)
+        assert first.release_at is not None
+        assert [service.find(each).state for each in (first, second)] == [AskState.RUNNING] * 2
+        assert not service.list_entries(FailureRecorded)
+        assert service.clock.now() < first.release_at
+        for ask in (first, second):
+            failed = service.wait(ask)
+            assert failed.state is AskState.FAILED
+            assert failed.answered_at == pytest.approx(ask.release_at)
+            assert failed.problem is not None
+            assert failed.problem["detail"] == str(EngineFailed())
+            assert len(service.list_entries(FailureRecorded)) == 1
+        third = service.ask("ada", epsilon="0.03")
+        assert service.wait(third).state is AskState.REFUSED
+        assert third.release_at is not None
+        assert service.clock.now() < third.release_at
+        assert len(runs) == len(service.list_entries(Debit)) == 1
+        time.sleep(third.release_at - service.clock.now() + 0.05)
+        assert not overruns
 
 
 def test_a_failure_after_the_last_class_closes_the_table_too(service: Service) -> None:
