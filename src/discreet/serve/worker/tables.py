@@ -41,8 +41,6 @@ from discreet.session.session import Session
 from discreet.session.source import Source, open_source
 
 log = logging.getLogger("discreet.serve")
-LEAST_SALT_LENGTH = 16
-MAX_PUBLIC_BYTES = 500_000
 SERVING_SECONDS = 30.0
 LEDGER_IDENTITY, PUBLIC_KEY, SERVICE_NAME, SERVING = "ledger_identity", "public_key", "name", "serving"
 """The settings in the control database."""
