@@ -2,11 +2,11 @@
 and a two-sample test of their arrival times with a false-alarm rate of 1e-9. Without a schedule the same test tells them
 apart.
 
-**The class.** Classes have steps of 50 ms. On two cores with a load of 5 to 8, one run of 600 asks each gave these distances
-D of the two samples: 0.32 (p = 4e-14, 245 overruns) with a first class of 50 ms, because whether an answer is late depends on
-the rows; 0.16 (p = 9e-4) with 100 ms; 0.04 (p = 0.97) with 250 ms. So the first class is 250 ms. A machine that is busier yet
-delays asks of both tables in the same queue: with a load of 16, one run of 800 asks logged 298 overruns, and D was 0.07
-(p = 0.23). The limit for a thousand asks of each table is D = 0.146.
+**The class.** Classes have steps of 50 ms. On two cores with a load of 5 to 8, one run of 600 asks each gave these
+distances D of the two samples: 0.32 (p = 4e-14, 245 overruns) with a first class of 50 ms, because whether an answer is late
+depends on the rows; 0.16 (p = 9e-4) with 100 ms; 0.04 (p = 0.97) with 250 ms. So the first class is 250 ms. A machine that
+is busier yet delays asks of both tables in the same queue: with a load of 16, one run of 800 asks logged 298 overruns, and D
+was 0.07 (p = 0.23). The limit for a thousand asks of each table is D = 0.146.
 """
 
 from pathlib import Path
