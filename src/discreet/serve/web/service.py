@@ -351,7 +351,7 @@ class Web:
         deadline = time.monotonic() + min(seconds, self.settings.max_wait)
         while not ask.state.is_final and ask.state is not AskState.APPROVAL:
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self.bell.is_closed:
                 break
             ask = await self.bell.wait(ask, left)
         return ask

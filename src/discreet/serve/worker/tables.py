@@ -204,8 +204,7 @@ class Tables:
         self.mirror()
 
     def _read_policy(self, config: TableConfig, before: TableEntry | None) -> Table:
-        text = read_policy_file(config)
-        table = read_policy(text)
+        table = read_policy(read_policy_file(config), config.policy.name)
         if config.least_epsilon is not None:
             table = replace(table, least_epsilon=config.least_epsilon)
         if table.salt == DEFAULT_SALT:
@@ -372,8 +371,8 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        reason = f"it cannot be made ({error.strerror})"
-        raise BadParameter("state", repr(str(folder)), reason, "name a folder that can be written") from None
+        reason, hint = f"it cannot be made ({error.strerror})", "allow it there, or set DISCREET_STATE to another folder"
+        raise BadParameter("state", repr(str(folder)), reason, hint) from None
 
 
 def write_private(path: Path, text: str) -> None:
