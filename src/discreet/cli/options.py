@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -417,8 +417,7 @@ class QueryArguments:
         delta = parse_number(self.delta, "delta")
         paid = {"ledger": self.ledger, "account": self.account, "currency": self.currency, "epsilon": self.budget}
         given |= {name: each for name, each in paid.items() if each is not None} | ({"delta": delta} if delta else {})
-        opened = connect(options.source, token=self.token, **given)
-        return cast("RemoteSession", opened)
+        return connect(options.source, token=self.token, **given)
 
     def _list_missing(self, options: SourceOptions, refused: BadParameter) -> BadParameter:
         """Return what is missing besides the unit or the ε; what was refused, if it is neither of them."""
