@@ -32,7 +32,7 @@ def read_token(token: _Typed, service: str) -> _Typed:
         return sys.stdin.readline().strip()
     from typer import echo, prompt
 
-    echo(f"Copy a token from the page /tokens of {service}, or ask a steward for one.", err=True)
+    echo(f"Make a token on the page /me of the service ({service}), or ask a steward for one.", err=True)
     return str(prompt("Token", hide_input=True, err=True)).strip()
 
 

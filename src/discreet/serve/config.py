@@ -339,13 +339,9 @@ def parse_config(
     name = service.read("name", _text, "discreet")
     state = service.read("state", path, beside / "state")
     listen = service.read("listen", _read_listen, (LOOPBACK, DEFAULT_PORT))
-    if isinstance(listen, Path):
-        for flag, given in (("port", port), ("host", host)):
-            if given is not None:
-                with problems.collect():
-                    raise BadParameter(flag, given, "the serve.toml listens on a unix socket", "leave it out")
-    else:
-        listen = (listen[0] if host is None else host, listen[1] if port is None else port)
+    if port is not None or host is not None:
+        own = (LOOPBACK, DEFAULT_PORT) if isinstance(listen, Path) else listen
+        listen = (own[0] if host is None else host, own[1] if port is None else port)
     address = service.read("address", _read_address, _name_address(listen), needed=not _is_own(listen))
     control = service.read("control", _place(beside), str(state / "control.sqlite"))
     ledger = service.read("ledger", _place(beside), str(state / "serve.ledger"))

@@ -10,6 +10,7 @@ and the address; it opens no ledger, key or source, and may run as a user who ca
 The service ends on SIGINT and SIGTERM: no new request is taken, what runs is ended, and what is held goes back to the queue.
 """
 
+import errno
 import os
 import signal
 import socket
@@ -180,7 +181,7 @@ def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
     check_listen(listen, "listen", has_tls=config.certificate is not None, behind_proxy=config.behind_proxy)
     try:
         if isinstance(listen, Path):
-            listen.unlink(missing_ok=True)
+            _remove_stale(listen)
             opened = socket.socket(socket.AF_UNIX)
             opened.bind(str(listen))
             os.chmod(listen, 0o660)  # the proxy is in the group
@@ -199,6 +200,17 @@ def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
         opened.close()
         if isinstance(listen, Path):
             listen.unlink(missing_ok=True)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket of a process that has ended; one that is still listened on stays."""
+    with socket.socket(socket.AF_UNIX) as other:
+        try:
+            other.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            path.unlink(missing_ok=True)
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 def send_at_once(listening: socket.socket) -> None:
