@@ -67,7 +67,7 @@ def choose_rules(config: TableConfig, before: TableEntry | None) -> Rules:
 
 def read_table_policy(config: TableConfig, state: Path, *, is_new: bool) -> Table:
     """Read the policy of a table, with its salt."""
-    table = read_policy(read_policy_file(config))
+    table = read_policy(read_policy_file(config), config.policy.name)
     if config.least_epsilon is not None:
         table = replace(table, least_epsilon=config.least_epsilon)
     if table.salt == DEFAULT_SALT:
@@ -134,8 +134,8 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        reason = f"it cannot be made ({error.strerror})"
-        raise BadParameter("state", repr(str(folder)), reason, "name a folder that can be written") from None
+        reason, hint = f"it cannot be made ({error.strerror})", "allow it there, or set DISCREET_STATE to another folder"
+        raise BadParameter("state", repr(str(folder)), reason, hint) from None
 
 
 def write_private(path: Path, text: str) -> None:

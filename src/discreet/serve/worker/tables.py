@@ -76,16 +76,16 @@ class Tables:
             LedgerUnavailable, LedgerCorrupted: if the ledger is none that this service may go on with.
             SourceRefused, BadParameter: if a table cannot be served.
         """
-        known = self.control.find_setting(LEDGER_IDENTITY)
         make_folder(self.config.state)
-        self.ledger = open_ledger(self.config.ledger, create=known is None)
-        self.key = load_key(self.config.key)
-        self._check_ledger(known, adopt)
-        for population in self.config.populations.values():
-            self._open_population(population)
-        identity = self.ledger.identity
-        assert identity is not None  # its first entry is written
-        with self.control.transaction():
+        with self.control.transaction():  # of workers that start together, one makes the ledger and the others find it
+            known = self.control.find_setting(LEDGER_IDENTITY)
+            self.ledger = open_ledger(self.config.ledger, create=known is None)
+            self.key = load_key(self.config.key)
+            self._check_ledger(known, adopt)
+            for population in self.config.populations.values():
+                self._open_population(population)
+            identity = self.ledger.identity
+            assert identity is not None  # its first entry is written
             self.control.set_setting(LEDGER_IDENTITY, identity)
             self.control.set_setting(PUBLIC_KEY, self.key.public)
             self.control.set_setting(SERVICE_NAME, self.config.name)
