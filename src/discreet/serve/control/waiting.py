@@ -35,12 +35,15 @@ class Hub:
         self._all = 0
         self._topics: dict[str, int] = {}
         self._waiters: Counter[str] = Counter()
+        self.collected: list[set[str | None]] = []  # the topics that changed, for each who waits for anything
         self.writer = threading.Lock()  # for databases with one writer: its threads queue here
 
     def notify(self, topic: str | None = None) -> None:
         """Report a change of a topic; None: of an unknown one, which wakes every waiter."""
         with self.condition:
             self._all += 1
+            for each in self.collected:
+                each.add(topic)
             if topic is None:
                 self._topics = dict.fromkeys(self._topics, self._all)
             elif topic in self._topics:
@@ -84,22 +87,37 @@ class Subscription:
     ) -> None:
         self._hub, self._topic, self._look, self._close = hub, topic, look, close
         self._seen, self._is_closed = hub.add(topic), False
+        self._changed: set[str | None] = set()
+        if topic is None:
+            with hub.condition:
+                hub.collected.append(self._changed)
 
     def wait(self, seconds: float) -> bool:
         """Wait for a change since the last call, `seconds` at most. Returns whether there may have been one."""
-        deadline = time.monotonic() + seconds
+        now = time.monotonic()
+        deadline, next_look = now + seconds, now
         with self._hub.condition:
             while True:
                 found = self._hub.count(self._topic)
                 if found != self._seen:
                     self._seen = found
                     return True
-                if self._look is not None and self._look():
-                    return True
-                remaining = deadline - time.monotonic()
-                if remaining <= 0:
+                if self._look is not None and now >= next_look:  # not whenever another topic of this process changes
+                    if self._look():
+                        self._changed.add(None)
+                        return True
+                    next_look = now + POLL_SECONDS
+                if now >= deadline:
                     return False
-                self._hub.condition.wait(remaining if self._look is None else min(remaining, POLL_SECONDS))
+                self._hub.condition.wait((deadline if self._look is None else min(deadline, next_look)) - now)
+                now = time.monotonic()
+
+    def take_changed(self) -> set[str | None]:
+        """Return the topics that changed since the last call, of a subscription to anything; None: unknown ones."""
+        with self._hub.condition:
+            taken = set(self._changed)
+            self._changed.clear()
+        return taken
 
     def notify(self) -> None:
         """Wake all who wait for this topic in this process."""
@@ -110,6 +128,8 @@ class Subscription:
         if not self._is_closed:
             self._is_closed = True
             self._hub.forget(self._topic)
+            with self._hub.condition:
+                self._hub.collected = [each for each in self._hub.collected if each is not self._changed]
             if self._close is not None:
                 self._close()
 

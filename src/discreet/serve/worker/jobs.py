@@ -56,10 +56,11 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit, hash_measurement
 from discreet.query.answer import Answer
+from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
-from discreet.serve.control.model import Ask, AskState, Job, PublicationState
+from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, PublicationState
 from discreet.serve.control.store import Control
 from discreet.serve.schedule import (
     MAX_OVERRUNS,
@@ -193,28 +194,32 @@ class Jobs:
     # -- asks -------------------------------------------------------------------------------------------------------------
 
     def _run_ask(self, job: Job) -> None:
-        ask = self.control.find_ask(job.subject)
+        with self.control.reading():
+            ask = self.control.find_ask(job.subject)
+            entry = None if ask is None else self.control.find_table(ask.table)
+            grant = None if ask is None else self.control.find_grant(ask.person, ask.table)
+            person = None if ask is None else self.control.find_person(ask.person)
         if ask is None or ask.state is not AskState.RUNNING:
             self._end(job, lambda: self.control.finish(job))
             return
-        entry = self.control.find_table(ask.table)
         if entry is None:
             raise CLOSED_TABLE
         started = time.monotonic()
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
-        self._check_grant(ask)
+        check_grant(grant, person)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        running = self._choose_class(job, ask, self._check_measurement(session, ask))
+        measurement = self._calibrate(session, ask)
+        running = self._choose_class(job, ask, measurement.bounded)
         self._schedule(running)
         try:
             with account.hold() as held, running.cancellation.allow():
-                answer = self._ask(session, ask)
+                answer = self._ask(session, ask, measurement)
         except EngineFailed:
             self._ready(running, lambda: self._fail(running))
             self.occupy(started, running.class_seconds)
@@ -231,7 +236,10 @@ class Jobs:
             self.occupy(started, running.class_seconds)
             return
         wire = answer_to_wire(answer)
-        deliver = lambda: self._answer(running, session, account, held, answer, wire)  # noqa: E731
+
+        def deliver() -> None:
+            self._answer(running, account, held, answer, wire, lambda: self._ask(session, ask, measurement))
+
         if held.receipt is None:  # it was recorded before, so its moment has passed: that it exists is no secret
             self._forget(running)
             self._deliver(running, deliver)
@@ -254,27 +262,21 @@ class Jobs:
             chosen = max(chosen, ask.class_seconds)
         return RunningAsk(job, ask, classes, chosen)
 
-    def _ask(self, session: Session, ask: Ask) -> Answer:
+    @staticmethod
+    def _ask(session: Session, ask: Ask, measurement: Measurement) -> Answer:
         options = ask.options
-        return session.ask(
-            ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask), confidence=options.confidence,
-            simultaneous=options.simultaneous, id=ask.debit_id, fresh=options.fresh,
+        return session.ask_calibrated(
+            measurement, epsilon=Fraction(ask.epsilon), confidence=options.confidence, simultaneous=options.simultaneous,
+            id=ask.debit_id, fresh=options.fresh,
         )  # fmt: skip
 
-    def _check_grant(self, ask: Ask) -> None:
-        """Refuse an ask whose grant was taken away or paused while it waited."""
-        grant, person = self.control.find_grant(ask.person, ask.table), self.control.find_person(ask.person)
-        if grant is None or person is None or person.disabled:
-            raise QueryRefused("You may not ask of this table any more", "ask its steward")
-        if grant.paused is not None:
-            raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
-
-    def _check_measurement(self, session: Session, ask: Ask) -> BoundedQuery:
-        """Refuse to measure what was not quoted or approved. Returns the query with its bounds."""
+    @staticmethod
+    def _calibrate(session: Session, ask: Ask) -> Measurement:
+        """Return what is measured; refuse what was not quoted or approved."""
         measurement = session.calibrate(ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
         if hash_measurement(session.executor.describe(measurement)) != ask.measurement:
             raise CHANGED
-        return measurement.bounded
+        return measurement
 
     # -- moments ----------------------------------------------------------------------------------------------------------
 
@@ -311,7 +313,7 @@ class Jobs:
                 return
             running.deliver = deliver
         if running.class_seconds is None:
-            self.moments.at(self.clock.now(), lambda: self._at_moment(running))
+            self._at_moment(running)
 
     def _forget(self, running: RunningAsk) -> None:
         """Let the moment pass."""
@@ -382,20 +384,26 @@ class Jobs:
             self.put_back(running.job)
 
     def _answer(
-        self, running: RunningAsk, session: Session, account: HeldAccount, held: Held, answer: Answer, wire: dict[str, Any]
-    ) -> None:
-        """Record the answer, mirror what it changed, and show it."""
+        self, running: RunningAsk, account: HeldAccount, held: Held, answer: Answer, wire: dict[str, Any],
+        ask_again: Callable[[], Answer],
+    ) -> None:  # fmt: skip
+        """Record the answer, mirror what it changed, and show it, all at once."""
         recorded = held.record()
         if recorded is not None and recorded != held.encoded:  # another worker was first: what is recorded is shown
-            answer = replace(self._ask(session, running.ask), charged=answer.charged)
+            answer = replace(ask_again(), charged=answer.charged)
             wire = answer_to_wire(answer)
-        self._alert_budget(self.tables.mirror(account)[-1])
+        states, head = self.tables.read_accounts(account)
         job, moment = running.job, self._moment_of(running)
         is_free = not answer.charged and job.attempts == 1  # an earlier attempt may have been charged
-        self._end(
-            job,
-            lambda: self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free),
-        )
+
+        def end() -> bool:
+            # the ledger has the answer: an ask whose end is lost in a power cut runs again, finds it, and is not charged
+            with self.control.transaction(durable=False):
+                self.tables.save_accounts(states, head)
+                return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free)
+
+        self._end(job, end)
+        self._alert_budget(states[-1])
 
     def _alert_budget(self, root: AccountState) -> None:
         """Tell the owner how much of a root is spent."""
@@ -533,6 +541,14 @@ class Jobs:
             elapsed = time.monotonic() - started
             end = next((each for each in classes if each >= elapsed), classes[-1] * ceil(elapsed / classes[-1]))
             self.is_stopping.wait(end - elapsed)
+
+
+def check_grant(grant: Grant | None, person: Person | None) -> None:
+    """Refuse an ask whose grant was taken away or paused while it waited."""
+    if grant is None or person is None or person.disabled:
+        raise QueryRefused("You may not ask of this table any more", "ask its steward")
+    if grant.paused is not None:
+        raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
 
 
 def _read_weights(ask: Ask) -> dict[str, Fraction] | None:

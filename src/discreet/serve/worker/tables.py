@@ -17,6 +17,7 @@ import logging
 import os
 import secrets
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -31,6 +32,7 @@ from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.keys import SigningKey, load_key
+from discreet.ledger.store import Head
 from discreet.paths import describe_exposure, read_text
 from discreet.query.policy import make_policy_error, read_policy, read_public, write_policy
 from discreet.query.record import policy_hash
@@ -317,16 +319,23 @@ class Tables:
         Returns:
             The accounts: the given one first, the root last.
         """
+        states, head = self.read_accounts(account)
+        self.save_accounts(states, head)
+        return states
+
+    def read_accounts(self, account: LedgerAccount | None = None) -> tuple[tuple[AccountState, ...], Head]:
+        """Read what `mirror` copies."""
         with self.ledger.store.read_transaction() as transaction:
             head = transaction.read_head()
             if account is None:
-                states = transaction.read_accounts()
-            else:
-                states = tuple(transaction.read_totals(account.initial_state).lineage)
+                return transaction.read_accounts(), head
+            return tuple(transaction.read_totals(account.initial_state).lineage), head
+
+    def save_accounts(self, states: Iterable[AccountState], head: Head) -> None:
+        """Write what `mirror` copies."""
         with self.control.transaction(durable=False):
             self.control.save_snapshots(Snapshot.of(state, head.number) for state in states)
             self.control.save_head(head.number, head.hash.hex())
-        return states
 
 
 # -- files ----------------------------------------------------------------------------------------------------------------
