@@ -33,6 +33,7 @@ from discreet.accounting.cost import Cost, Remaining
 from discreet.errors import BudgetExceeded, MissingDeclarations, QueryRefused, ServiceUnavailable
 from discreet.ledger.account import AccountState, state_in_epsilon
 from discreet.ledger.entries import hash_measurement, privacy_unit_of
+from discreet.query.ast import Query
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.missing import find_missing
@@ -196,6 +197,20 @@ class _Cache(Generic[_Key, _Value]):
         return value
 
 
+_PARSED: _Cache[tuple[Any, ...], Query] = _Cache(500)
+
+
+def parse_once(query: str, entry: TableEntry, table: Table, account: str) -> Query:
+    """Return what a text asks of the table that an entry declares; the web and the worker of one process parse it once.
+
+    The salt of the table decides nothing here. `entry` and `table` are the caller's own: a worker never takes what the
+    control database says of a table.
+    """
+    key = query, account, *_declared(entry)
+    found = _PARSED.get(key)
+    return _PARSED.put(key, read_query(query, table)) if found is None else found
+
+
 class Quoter:
     """Quotes of one process. `threads` is how many are computed at once."""
 
@@ -231,15 +246,15 @@ class Quoter:
         if calibrated is None:
             with self._take_place():
                 try:
-                    calibrated = self._calibrate(entry, make_calibrator(account), query, target)
+                    calibrated = self._calibrate(entry, account, query, target)
                 except QueryRefused as refused:
                     raise self._list_missing(entry, account, query, refused) from None
             self._calibrated.put(key, calibrated)
         return Priced(calibrated, account, query, target, entry.notes)
 
-    def _calibrate(self, entry: TableEntry, calibrator: Calibrator, query: str, target: Target) -> Calibrated:
-        table, relation = self.read_table(entry), Neighbours.parse(entry.neighbours)
-        bounded = bound_contributions(read_query(query, table), table, relation)
+    def _calibrate(self, entry: TableEntry, account: AccountState, query: str, target: Target) -> Calibrated:
+        table, relation, calibrator = self.read_table(entry), Neighbours.parse(entry.neighbours), make_calibrator(account)
+        bounded = bound_contributions(parse_once(query, entry, table, account.name), table, relation)
         choice = calibrator.choose_epsilon(bounded, target.to_accuracy())
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
         spec = measurement_spec(measurement, entry.identity, entry.label) | {"policy": entry.policy_hash}

@@ -119,9 +119,9 @@ class Subscription:
             self._changed.clear()
         return taken
 
-    def notify(self) -> None:
-        """Wake all who wait for this topic in this process."""
-        self._hub.notify(self._topic)
+    def notify(self, topic: str | None = None) -> None:
+        """Wake all who wait for this topic, or for the given one, in this process."""
+        self._hub.notify(self._topic if topic is None else topic)
 
     def close(self) -> None:
         """End it."""

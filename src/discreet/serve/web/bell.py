@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from discreet.errors import DiscreetError
 from discreet.serve.control.model import Ask, AskState
 from discreet.serve.control.store import Control
-from discreet.serve.control.waiting import ask_topic
+from discreet.serve.control.waiting import Subscription, ask_topic
 from discreet.serve.web.problems import log
 
 LISTEN_SECONDS = 1.0
@@ -36,6 +36,7 @@ class Bell:
         self._control, self._lock, self._closed = control, threading.Lock(), threading.Event()
         self._waiters: set[_Waiter] = set()
         self._thread: threading.Thread | None = None
+        self._subscription: Subscription | None = None  # of the thread
 
     async def wait(self, ask: Ask, seconds: float, *, until_final: bool = False) -> Ask:
         """Return the ask as soon as its state or its moment is another, or as soon as it has ended if `until_final`; as it
@@ -45,11 +46,8 @@ class Bell:
         waiter = _Waiter(ask.id, ask_topic(ask.id), seen, loop.create_future(), loop)
         self._add(waiter)
         try:
-            found = await run_in_threadpool(self._control.find_ask, ask.id)  # what changed before it was added
-            if found is None or _is_changed(found, waiter):
-                return found or ask
             async with asyncio.timeout(seconds):
-                return await waiter.future or found
+                return await waiter.future or ask
         except TimeoutError:
             return await run_in_threadpool(self._control.find_ask, ask.id) or ask
         finally:
@@ -72,12 +70,14 @@ class Bell:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._listen, name="discreet-bell", daemon=True)
                 self._thread.start()
+        if self._subscription is not None:
+            self._subscription.notify(waiter.topic)  # it may have changed before it was added
 
     def _listen(self) -> None:
         with self._control.subscribe() as subscription:
+            self._subscription = subscription
+            changed: set[str | None] = {None}  # what changed before is unknown
             while not self._closed.is_set():
-                subscription.wait(LISTEN_SECONDS)
-                changed = subscription.take_changed()
                 with self._lock:
                     waiters = [each for each in self._waiters if None in changed or each.topic in changed]
                 try:
@@ -85,6 +85,9 @@ class Bell:
                 except DiscreetError as error:  # the database restarts
                     log.warning("the control database cannot be read: %s", type(error).__name__)
                     self._closed.wait(LISTEN_SECONDS)
+                    self._subscription.notify()
+                is_changed = subscription.wait(LISTEN_SECONDS)
+                changed = subscription.take_changed() if is_changed else {None}
 
     def _look(self, waiters: list[_Waiter]) -> None:
         for waiter in waiters:

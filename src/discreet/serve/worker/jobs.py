@@ -62,6 +62,7 @@ from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
 from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, PublicationState
 from discreet.serve.control.store import Control
+from discreet.serve.quoting import parse_once
 from discreet.serve.schedule import (
     MAX_OVERRUNS,
     JumpFreeClock,
@@ -256,11 +257,11 @@ class Jobs:
     def _choose_class(self, job: Job, ask: Ask, bounded: BoundedQuery) -> RunningAsk:
         """Return an ask with the class that this worker computes: one in the control database might have been written to
         find out whether the answer is ready by then. A class that was overrun is not taken again."""
-        classes, seconds_per_pass = self.tables.get_schedule(ask.table)
-        chosen = choose_class(classes, seconds_per_pass, bounded)
-        if chosen is not None and ask.class_seconds in classes and ask.overruns:
+        entry = self.tables.get_entry(ask.table)
+        chosen = choose_class(entry.classes, entry.seconds_per_pass, bounded)
+        if chosen is not None and ask.class_seconds in entry.classes and ask.overruns:
             chosen = max(chosen, ask.class_seconds)
-        return RunningAsk(job, ask, classes, chosen)
+        return RunningAsk(job, ask, entry.classes, chosen)
 
     @staticmethod
     def _ask(session: Session, ask: Ask, measurement: Measurement) -> Answer:
@@ -270,10 +271,10 @@ class Jobs:
             id=ask.debit_id, fresh=options.fresh,
         )  # fmt: skip
 
-    @staticmethod
-    def _calibrate(session: Session, ask: Ask) -> Measurement:
+    def _calibrate(self, session: Session, ask: Ask) -> Measurement:
         """Return what is measured; refuse what was not quoted or approved."""
-        measurement = session.calibrate(ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
+        query = parse_once(ask.query, self.tables.get_entry(ask.table), session.table, ask.account)
+        measurement = session.calibrate(query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
         if hash_measurement(session.executor.describe(measurement)) != ask.measurement:
             raise CHANGED
         return measurement
@@ -536,7 +537,7 @@ class Jobs:
     def _wait_for_class(self, started: float, table: str) -> None:
         """Wait until a class has passed since `started`, or the last one several times: when a publication is seen does not
         tell how long its queries ran."""
-        classes, _ = self.tables.get_schedule(table)
+        classes = self.tables.get_entry(table).classes
         if classes:
             elapsed = time.monotonic() - started
             end = next((each for each in classes if each >= elapsed), classes[-1] * ceil(elapsed / classes[-1]))

@@ -289,11 +289,10 @@ class Tables:
                 "The account belongs to another population than the table", "ask the steward of the table for a grant"
             )
 
-    def get_schedule(self, name: str) -> tuple[tuple[float, ...], float]:
-        """Return the classes of an open table and the seconds of one pass, as this worker registered them."""
+    def get_entry(self, name: str) -> TableEntry:
+        """Return an open table as this worker declared it, whatever the control database says of it now."""
         with self._lock:
-            entry = self._tables[name].entry
-        return entry.classes, entry.seconds_per_pass
+            return self._tables[name].entry
 
     # -- accounts ---------------------------------------------------------------------------------------------------------
 
