@@ -38,16 +38,14 @@ class Hub:
         self.collected: list[set[str | None]] = []  # the topics that changed, for each who waits for anything
         self.writer = threading.Lock()  # for databases with one writer: its threads queue here
 
-    def notify(self, topic: str | None = None) -> None:
-        """Report a change of a topic; None: of an unknown one, which wakes every waiter."""
+    def notify(self, *topics: str | None) -> None:
+        """Report a change of topics at once; None: of an unknown one, which wakes every waiter."""
         with self.condition:
             self._all += 1
             for each in self.collected:
-                each.add(topic)
-            if topic is None:
-                self._topics = dict.fromkeys(self._topics, self._all)
-            elif topic in self._topics:
-                self._topics[topic] = self._all
+                each.update(topics)
+            changed = self._topics if None in topics else self._topics.keys() & topics
+            self._topics |= dict.fromkeys(changed, self._all)
             self.condition.notify_all()
 
     def count(self, topic: str | None) -> int:
