@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -190,10 +191,10 @@ def memory() -> Section:
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
         Client(service).ask(QUERY.format(1), "first")
-        clients, sizes, start = [Client(service) for _ in range(CLIENTS)], list[float](), time.perf_counter()
+        sizes, start = list[float](), time.perf_counter()
         with ThreadPoolExecutor(CLIENTS) as pool:
             for first, end in [(-WARM_REQUESTS, 0), *((i * REQUESTS // 10, (i + 1) * REQUESTS // 10) for i in range(10))]:
-                list(pool.map(send_mixed, clients, [range(first + i, end, CLIENTS) for i in range(CLIENTS)]))
+                list(pool.map(partial(send_mixed, service), [range(first + i, end, CLIENTS) for i in range(CLIENTS)]))
                 if first >= 0:
                     sizes.append(resident_megabytes(service.process))
                     section.add(f"{end:,}", f"{sizes[-1]:.0f}")
@@ -202,8 +203,9 @@ def memory() -> Section:
     return section
 
 
-def send_mixed(client: Client, numbers: Iterable[int]) -> None:
-    """Send one request of some kind for each number."""
+def send_mixed(service: Running, numbers: Iterable[int]) -> None:
+    """Send one request of some kind for each number, over one connection."""
+    client = Client(service)
     for i in numbers:
         match i % 4:
             case 0:
