@@ -164,7 +164,7 @@ class Connection:
         address = f"{self.service}/api/v1{path}"
         try:
             with self.http.stream(
-                method, address, content=body, headers=sent, params=dict(query or {}), follow_redirects=False
+                method, address, content=body, headers=sent, params=dict(query) if query else None, follow_redirects=False
             ) as response:
                 status, received = response.status_code, self._read(response)
                 wait = response.headers.get("Retry-After", "")

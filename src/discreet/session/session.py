@@ -4,7 +4,7 @@ The budget and its currency are fixed when the account is opened. Every query is
 read, and stays charged whatever happens afterwards: a refund would make the balance a function of the data.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import wraps
@@ -34,6 +34,7 @@ from discreet.text import to_printable
 from discreet.units import Neighbours
 
 if TYPE_CHECKING:
+    from discreet.query.calibrate import EpsilonChoice
     from discreet.query.record import LedgerReference
     from discreet.session.discovery import PaidStep
 
@@ -224,8 +225,9 @@ class Session(Asking):
     ) -> "queries.Measurement":
         """Return a query with its noise and its event. No row is read."""
         bounded, target = self.discovery.bound(query), queries.AccuracyTarget(epsilon, weights=weights)
-        choice = self.calibrator.choose_epsilon(bounded, target)
-        return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
+        calibrator = self.calibrator
+        choice = calibrator.choose_epsilon(bounded, target)
+        return calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
     @_lists_missing
     def _quote(self, query: "queries.QueryLike", target: "queries.AccuracyTarget") -> "queries.Quote":
@@ -245,7 +247,7 @@ class Session(Asking):
         intervals: "queries.IntervalOptions",
     ) -> "queries.Answer":
         from discreet.query.missing import columns_without_bounds
-        from discreet.session.discovery import BUDGET_SHARE, combine_costs
+        from discreet.session.discovery import BUDGET_SHARE
 
         discovered = self.discovery.discover_for_query(query, target, options) if self.auto_bounds else ()
         steps: list[PaidStep] = list(discovered)
@@ -263,8 +265,38 @@ class Session(Asking):
         calibrator = self.executor.calibrator
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights, rest)
+        return self._answer(measurement, choice, options, intervals, depends_on, steps)
+
+    def ask_calibrated(
+        self,
+        measurement: "queries.Measurement",
+        *,
+        epsilon: Fraction,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        id: str | None = None,
+        fresh: bool = False,
+    ) -> "queries.Answer":
+        """Charge the account for what `calibrate` returned for this ε, then answer it as `ask` does."""
+        from discreet.query.calibrate import EpsilonChoice
+
+        options, intervals = session.RunOptions(id=id, fresh=fresh), queries.IntervalOptions(confidence, simultaneous)
+        return self._answer(measurement, EpsilonChoice(epsilon), options, intervals)
+
+    def _answer(
+        self,
+        measurement: "queries.Measurement",
+        choice: "EpsilonChoice",
+        options: "session.RunOptions",
+        intervals: "queries.IntervalOptions",
+        depends_on: "Sequence[LedgerReference]" = (),
+        steps: "Sequence[PaidStep]" = (),
+    ) -> "queries.Answer":
+        """Reserve, run and record a measurement; `steps` are what was paid on the way to it."""
+        from discreet.session.discovery import combine_costs
+
         answer = self.executor.run(measurement, options, intervals, depends_on)
-        noted = self.list_notes(grouped=bool(bounded.query.groups))
+        noted = self.list_notes(grouped=bool(measurement.bounded.query.groups))
         explanation = " ".join((answer.explanation, *noted, *choice.notes))
         if steps:
             combined = combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)

@@ -1,5 +1,6 @@
 """The queue: the oldest job first, leases that end, one running ask per person, waiting without polling."""
 
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -251,6 +252,52 @@ def test_topics_that_nobody_waits_for_are_forgotten() -> None:
     other.close()
     assert not hub._topics
     assert not hub._waiters
+
+
+def test_who_waits_for_anything_learns_what_changed() -> None:
+    hub = Hub()
+    waiting = Subscription(hub, None)
+    hub.notify("ask:1", "jobs")
+    assert waiting.wait(0)
+    assert waiting.take_changed() == {"ask:1", "jobs"}
+    assert waiting.take_changed() == set()
+    found = Subscription(hub, None, look=lambda: True)
+    assert found.wait(0)
+    assert found.take_changed() == {None}  # another process committed, and did not say what
+    waiting.close()
+    found.close()
+    assert not hub.collected
+
+
+def test_other_topics_of_the_process_are_no_reason_to_look_at_the_database() -> None:
+    hub, looks, ended = Hub(), list[float](), threading.Event()
+
+    def notify() -> None:
+        while not ended.wait(0.001):
+            hub.notify("another")
+
+    def look() -> bool:
+        looks.append(time.monotonic())
+        return False
+
+    with Subscription(hub, JOBS, look) as waiting:
+        thread = threading.Thread(target=notify)
+        thread.start()
+        assert not waiting.wait(0.12)
+        ended.set()
+        thread.join()
+    assert all(after - before >= 0.04 for before, after in itertools.pairwise(looks))
+    assert len(looks) >= 2
+
+
+def test_reads_in_one_block_see_one_moment(control: Control) -> None:
+    with control.reading():
+        assert control.find_ask_by_key("ada", "k1") is None
+        added = control.add_ask(make_ask(key="k1"))  # a transaction of its own
+        assert control.find_ask_by_key("ada", "k1") is None
+        with control.reading():
+            assert control.find_ask(added.id) is None
+    assert control.find_ask_by_key("ada", "k1") == added
 
 
 def test_nothing_is_heard_where_nothing_happens(control: Control) -> None:

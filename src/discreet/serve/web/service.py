@@ -8,7 +8,6 @@ A measurement that was answered before in the same family of accounts is shown a
 grant and rules allow the query; otherwise it goes to a steward like any other.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -202,11 +201,12 @@ class Web:
 
     def quote(self, caller: Caller, question: Question) -> Quoted:
         """Return what a question would cost, how accurate its answer would be, when it would arrive, and who decides."""
-        entry, grant = self.find_table(caller, question.table)
-        if grant is None:
-            raise not_found()  # a steward sees the table, and asks with a grant like everybody
-        account = self.choose_account(caller, entry, grant)
-        lineage = self.find_lineage(account)
+        with self.control.reading():
+            entry, grant = self.find_table(caller, question.table)
+            if grant is None:
+                raise not_found()  # a steward sees the table, and asks with a grant like everybody
+            account = self.choose_account(caller, entry, grant)
+            lineage = self.find_lineage(account)
         if not lineage:
             raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         priced = self.quoter.price(entry, lineage, question.query, question.target)
@@ -334,7 +334,7 @@ class Web:
         return Ask(
             id=new_id(), key=key, person=caller.person.id, table=question.table, account=quoted.account, root=quoted.root,
             query=question.query, options=question.options, epsilon=str(priced.epsilon), measurement=priced.hash,
-            cost=cost_to_wire(priced.quote.cost), state=AskState.WAITING, accepted_at=now,
+            cost=cost_to_wire(priced.cost), state=AskState.WAITING, accepted_at=now,
             token=None if caller.token is None else caller.token.id, class_seconds=quoted.class_seconds,
             release_at=None if quoted.class_seconds is None else now + quoted.class_seconds,
         )  # fmt: skip
@@ -348,13 +348,9 @@ class Web:
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
-        deadline = time.monotonic() + min(seconds, self.settings.max_wait)
-        while not ask.state.is_final and ask.state is not AskState.APPROVAL:
-            left = deadline - time.monotonic()
-            if left <= 0 or self.bell.is_closed:
-                break
-            ask = await self.bell.wait(ask, left)
-        return ask
+        if ask.state.is_final or ask.state is AskState.APPROVAL:
+            return ask
+        return await self.bell.wait(ask, min(seconds, self.settings.max_wait), until_final=True)
 
     def withdraw(self, caller: Caller, ask: str) -> Ask:
         """Withdraw an ask of the caller's own that no worker has taken."""
@@ -390,8 +386,9 @@ class Web:
     def show_answer(self, ask: Ask, known: tuple[int, str] | None = None) -> dict[str, Any]:
         """Return an ask that was answered, with its answer and the head of the ledger; and whether the ledger continues
         `known`, the head that the client has seen."""
-        shown = self.show_ask(ask) | {"answer": ask.answer, "head": self.show_head()}
-        return shown if known is None else shown | {"continues": self.control.has_head(*known)}
+        with self.control.reading():
+            shown = self.show_ask(ask) | {"answer": ask.answer, "head": self.show_head()}
+            return shown if known is None else shown | {"continues": self.control.has_head(*known)}
 
     def show_head(self) -> dict[str, Any] | None:
         """Return the last head that a worker saw; clients remember it and notice a ledger that was set back."""
@@ -438,10 +435,10 @@ def _shows_alike(recorded: Ask, question: Question) -> bool:
 
 def _repeat(ask: Ask, quoted: Quoted, now: float) -> Ask:
     """Return an ask that shows what was recorded before. Nothing is charged."""
-    recorded = quoted.recorded
+    recorded, priced = quoted.recorded, quoted.priced
     assert recorded is not None
     assert recorded.answer is not None
-    answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(quoted.priced.quote.cost, quoted.priced.quote.event)}
+    answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(priced.cost, priced.calibrated.measurement.event)}
     said = explain_recorded(answer["reference"]["entry"])
     answer["notes"] = [*(each for each in answer["notes"] if each != said), said]
     return msgspec.structs.replace(

@@ -104,8 +104,9 @@ class SigningIn:
         secret = secret.strip()
         if scheme.lower() != "bearer" or not 8 <= len(secret) <= 200 or not secret.isascii():
             raise Refusal(401, NOT_SIGNED_IN)
-        token = self.control.find_token(secret)
-        person = None if token is None else self.control.find_person(token.person)
+        with self.control.reading():
+            token = self.control.find_token(secret)
+            person = None if token is None else self.control.find_person(token.person)
         if token is None or person is None or person.disabled:
             raise Refusal(401, NOT_SIGNED_IN)
         return Caller(person, token)

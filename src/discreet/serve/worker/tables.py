@@ -15,6 +15,7 @@ owner can read. Measurements call a table `serve:people`, so that moving its fil
 
 import logging
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -28,6 +29,7 @@ from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.keys import SigningKey, load_key
+from discreet.ledger.store import Head
 from discreet.query.policy import make_policy_error
 from discreet.serve.config import PopulationConfig, ServiceConfig, TableConfig
 from discreet.serve.control.model import Population, Snapshot, TableEntry
@@ -232,11 +234,10 @@ class Tables:
                 "The account belongs to another population than the table", "ask the steward of the table for a grant"
             )
 
-    def get_schedule(self, name: str) -> tuple[tuple[float, ...], float]:
-        """Return the classes of an open table and the seconds of one pass, as this worker registered them."""
+    def get_entry(self, name: str) -> TableEntry:
+        """Return an open table as this worker declared it, whatever the control database says of it now."""
         with self._lock:
-            entry = self._tables[name].entry
-        return entry.classes, entry.seconds_per_pass
+            return self._tables[name].entry
 
     # -- accounts ---------------------------------------------------------------------------------------------------------
 
@@ -262,13 +263,20 @@ class Tables:
         Returns:
             The accounts: the given one first, the root last.
         """
+        states, head = self.read_accounts(account)
+        self.save_accounts(states, head)
+        return states
+
+    def read_accounts(self, account: LedgerAccount | None = None) -> tuple[tuple[AccountState, ...], Head]:
+        """Read what `mirror` copies."""
         with self.ledger.store.read_transaction() as transaction:
             head = transaction.read_head()
             if account is None:
-                states = transaction.read_accounts()
-            else:
-                states = tuple(transaction.read_totals(account.initial_state).lineage)
+                return transaction.read_accounts(), head
+            return tuple(transaction.read_totals(account.initial_state).lineage), head
+
+    def save_accounts(self, states: Iterable[AccountState], head: Head) -> None:
+        """Write what `mirror` copies."""
         with self.control.transaction(durable=False):
             self.control.save_snapshots(Snapshot.of(state, head.number) for state in states)
             self.control.save_head(head.number, head.hash.hex())
-        return states
