@@ -37,7 +37,7 @@ from discreet.query.record import policy_hash
 from discreet.query.schema import DEFAULT_SALT, Table
 from discreet.remote.wire import table_to_wire
 from discreet.serve.config import DEFAULT_CLASSES, PopulationConfig, ServiceConfig, TableConfig
-from discreet.serve.control.model import Population, Snapshot, TableEntry
+from discreet.serve.control.model import Population, Rules, Snapshot, TableEntry
 from discreet.serve.control.store import Control
 from discreet.serve.schedule import JumpFreeClock, propose_classes
 from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
@@ -246,7 +246,7 @@ class Tables:
             policy_version=1 if before is None else before.policy_version + (not is_same), identity=f"serve:{config.name}",
             neighbours=config.neighbours.value, title=config.title or config.name, description=config.description,
             rows_at_most=config.rows_at_most, classes=classes, seconds_per_pass=seconds_per_pass, label=config.label,
-            rules=config.rules if before is None or config.rules != type(config.rules)() else before.rules,
+            rules=_choose_rules(config.rules, None if before is None else before.rules),
             notes=source.notes, public=describe_public(table), invented=config.invented,
             is_open=True if before is None else before.is_open,
         )  # fmt: skip
@@ -327,6 +327,15 @@ class Tables:
             self.control.save_snapshots(Snapshot.of(state, head.number) for state in states)
             self.control.save_head(head.number, head.hash.hex())
         return states
+
+
+def _choose_rules(stated: Rules, before: Rules | None) -> Rules:
+    """Return the rules of a table: those that the serve.toml states, else those that stewards set. When two stewards are
+    needed, the serve.toml alone states."""
+    states_any = msgspec.structs.replace(stated, two_stewards_above=None) != Rules()
+    if before is None or states_any:
+        return stated
+    return msgspec.structs.replace(before, two_stewards_above=stated.two_stewards_above)
 
 
 # -- files ----------------------------------------------------------------------------------------------------------------
