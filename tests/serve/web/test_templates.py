@@ -58,8 +58,11 @@ def test_vendored_files_are_what_is_stated() -> None:
 
 
 def test_scripts_of_our_own_make_no_markup() -> None:
-    text = (WEB / "static/app.js").read_text(encoding="utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|setTimeout\(['\"]", text)
+    scripts = sorted((WEB / "static").glob("*.js"))
+    assert [each.name for each in scripts] == ["app.js", "editor.js"]
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|setTimeout\(['\"]", text)
     assert not re.search(r"@import|url\((?!#)", (WEB / "static/style.css").read_text(encoding="utf-8"))
 
 
@@ -158,7 +161,7 @@ def _collect(service: Service, ada: Client, sam: Client, text: str) -> dict[str,
         assert {tag for tag, _ in tags if tag in ("script", "img", "iframe", "b", "svg", "object", "style")} <= {
             "script", "svg", "img", "b",
         }  # fmt: skip
-        assert sum(tag == "script" for tag, _ in tags) == (2 if name == "/t/people/ask" else 1)
+        assert sum(tag == "script" for tag, _ in tags) == (3 if name == "/t/people/ask" else 1)
     return found
 
 

@@ -36,6 +36,7 @@ from discreet.serve.web.pages.builder import (
     write_query,
 )
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.names import list_names
 from discreet.serve.web.pages.preview import preview
 from discreet.serve.web.pages.showing import AnswerView, view_answer
 from discreet.serve.web.problems import Refusal, not_found
@@ -201,7 +202,7 @@ class Asking:
             built=built, quote=quoted, problem=problem, grades=GRADES, confidences=CONFIDENCES, orders=ORDERS,
             measures=list_measures(table), groups=list_groups(table), conditions=list_conditions(table),
             columns=[(name, each.kind.value, words.describe_declared(each)) for name, each in table.columns.items()],
-            budgets=self.pages.find_budgets(visit.caller, grant.account),
+            budgets=self.pages.find_budgets(visit.caller, grant.account), names=list_names(table),
         )  # fmt: skip
 
     def try_quote(self, visit: Visit, form: AskForm) -> tuple[QuoteView | None, ProblemView | None]:

@@ -40,6 +40,7 @@ from discreet.text import to_printable
 STATIC = {
     "style.css": "text/css; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
+    "editor.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
     "vendor/htmx-2.0.11.min.js": "text/javascript; charset=utf-8",
 }
