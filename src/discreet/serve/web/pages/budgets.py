@@ -141,7 +141,7 @@ class Budgets:
             asks={each.value: count for each, count in self.control.count_states().items()}, paused=paused, failed=failed,
             checks=checks, head=self.control.last_head(), trail=self.control.trail.head(), running=__version__,
             ledger=self.control.find_setting("ledger_identity"), key=self.control.find_setting("public_key"),
-            tables=self.control.list_tables(), seconds=words.format_seconds,
+            slots=self.control.count_slots(), tables=self.control.list_tables(), seconds=words.format_seconds,
         )  # fmt: skip
 
     def check_ledger(self, visit: Visit) -> Response:

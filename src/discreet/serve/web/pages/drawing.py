@@ -114,6 +114,7 @@ def make_environment() -> Environment:
         "printable": to_printable,
         "one_line": lambda text: " ".join(str(text).split()),
         "epsilon": words.format_epsilon,
+        "figures": words.split_figures,
         "moment": words.format_moment,
         "seconds": words.format_seconds,
         "path": words.quote_path,

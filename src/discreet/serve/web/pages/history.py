@@ -31,6 +31,8 @@ MAX_STEPS = 200
 MAX_EVENTS = 100
 """Of a report: the curve of many different events takes long."""
 MAX_LISTED = 20
+NOTHING = Fraction(1, 10**6)
+"""A share that is left over because a ledger rounds what it charges."""
 WIDTH, HEIGHT = 600, 120
 
 
@@ -100,7 +102,8 @@ def make_history(snapshot: Snapshot, steps: Iterable[Step]) -> History | None:
     own = [each for each in steps if each.account == name or each.account.startswith(f"{name}/")]
     if not own or limit <= 0:
         return None
-    total = max(Fraction(0), spent - sum((each.amount for each in own), Fraction(0)))
+    unexplained = spent - sum((each.amount for each in own), Fraction(0))
+    total = unexplained if unexplained > limit * NOTHING else Fraction(0)
     start, points, lines = total, list[tuple[float, Fraction]](), list[Line]()
     for step in own:
         total = min(total + step.amount, spent)

@@ -4,6 +4,7 @@ A publication is one debit for several queries: proposed, quoted by a worker, ap
 tables, card and certificate. A steward may show it to everybody, under an address that stays.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -115,7 +116,7 @@ class Records:
         lines, cursor = self.stewardship.list_trail(visit.caller, visit.field("cursor")[:100] or None, 50)
         text = visit.field("text")[:200]
         shown = [
-            (each, msgspec.json.encode(each.details).decode() if each.details else "")
+            (each, [(name, _show_detail(value)) for name, value in each.details.items() if value is not None])
             for each in lines
             if text.lower() in f"{each.actor} {each.action} {each.subject}".lower()
         ]
@@ -138,6 +139,12 @@ class Records:
         body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         headers = {"Content-Disposition": 'attachment; filename="trail.ndjson"'}
         return Response(body, 200, headers, "application/x-ndjson")
+
+
+def _show_detail(value: Any) -> str:
+    """Return a detail of a line of the trail. A hash is cut; the whole of it is in the file."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return f"{text[:16]}…" if re.fullmatch("[0-9a-f]{64}", text) else text
 
 
 def _find_cost(publication: Publication) -> str | None:

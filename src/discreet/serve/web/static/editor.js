@@ -42,6 +42,8 @@
     return { word, start: end - word.length, end };
   };
 
+  let replaces = true; // whether a name takes the place of the word before the cursor
+
   const close = () => {
     list.hidden = true;
     list.replaceChildren();
@@ -54,9 +56,12 @@
     const isKey = word.startsWith("'");
     const begun = word.replace("'", "").toLowerCase();
     if (!all && begun.length < (isKey ? 1 : 2)) return close();
-    const fitting = [...names].filter(([inserted, text]) =>
+    const find = (begun) => [...names].filter(([inserted, text]) =>
       text.toLowerCase().startsWith(begun) && text.toLowerCase() !== begun && (!isKey || inserted.startsWith("'")));
+    let fitting = find(begun);
     close();
+    replaces = fitting.length > 0;
+    if (all && !fitting.length) fitting = find(""); // nothing begins so: a new word follows
     if (!fitting.length) return;
     list.replaceChildren(...fitting.slice(0, MOST).map(([inserted, text], i) => {
       const option = document.createElement("li");
@@ -83,7 +88,7 @@
   const take = (option) => {
     const { start, end } = typed();
     close();
-    insert(option.dataset.completes, start, end);
+    insert(option.dataset.completes, replaces ? start : end, end);
   };
 
   document.addEventListener("input", (event) => {
