@@ -1,6 +1,7 @@
 """Names, keys and aliases that try to be markup, in a real browser: no node, no request, no dialog, and they wrap."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -9,7 +10,7 @@ import pytest
 
 from tests.support.served_pages import find_barriers
 from tests.support.web_server import find_socket, serve
-from tests.support.web_service import OPEN, POLICY, Service, open_service
+from tests.support.web_service import OPEN, POLICY, Service, answer_query, open_service
 
 SCRIPT = "<script>document.title='taken'</script>"
 IMAGE = "<img src=/out?taken onerror=document.title='taken'>"

@@ -161,7 +161,7 @@ def _collect(service: Service, ada: Client, sam: Client, text: str) -> dict[str,
         assert {tag for tag, _ in tags if tag in ("script", "img", "iframe", "b", "svg", "object", "style")} <= {
             "script", "svg", "img", "b",
         }  # fmt: skip
-        assert sum(tag == "script" for tag, _ in tags) == (3 if name == "/t/people/ask" else 1)
+        assert sum(tag == "script" for tag, _ in tags) == (2 if name == "/t/people/ask" else 1)
     return found
 
 

@@ -38,7 +38,9 @@
   const typed = () => {
     const query = field();
     const end = query.selectionStart;
-    const word = query.value.slice(0, end).match(/'?[\p{L}\p{N}_]*$/u)[0];
+    const before = query.value.slice(0, end);
+    const isOpen = before.split("'").length % 2 === 0; // inside a literal a key is typed, with all its letters
+    const word = before.match(isOpen ? /'[^']*$/ : /[\p{L}\p{N}_]*$/u)[0];
     return { word, start: end - word.length, end };
   };
 
