@@ -246,7 +246,7 @@ class Tables:
             policy_version=1 if before is None else before.policy_version + (not is_same), identity=f"serve:{config.name}",
             neighbours=config.neighbours.value, title=config.title or config.name, description=config.description,
             rows_at_most=config.rows_at_most, classes=classes, seconds_per_pass=seconds_per_pass, label=config.label,
-            rules=_choose_rules(config.rules, None if before is None else before.rules),
+            rules=choose_rules(config.rules, None if before is None else before.rules),
             notes=source.notes, public=describe_public(table), invented=config.invented,
             is_open=True if before is None else before.is_open,
         )  # fmt: skip
@@ -329,7 +329,7 @@ class Tables:
         return states
 
 
-def _choose_rules(stated: Rules, before: Rules | None) -> Rules:
+def choose_rules(stated: Rules, before: Rules | None) -> Rules:
     """Return the rules of a table: those that the serve.toml states, else those that stewards set. When two stewards are
     needed, the serve.toml alone states."""
     states_any = msgspec.structs.replace(stated, two_stewards_above=None) != Rules()
