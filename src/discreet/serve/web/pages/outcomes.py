@@ -135,7 +135,7 @@ class Outcomes:
         ask = find_answered(self.web, visit.caller, visit.path("ask"))
         switches = tuple(each for each in SWITCHES if visit.field(each) == "yes")
         answer, _ = postprocess(self._read(ask), switches)
-        return draw_chart(answer, visit.field("dark") == "1")
+        return draw_chart(answer, visit)
 
     # Certificates
 
