@@ -100,9 +100,10 @@ def test_without_the_right_to_ask_it_there_is_no_such_answer(service: Service, c
         case "reader":
             service.control.change_person("cleo", role=Role.READER, by="sam")
         case "not answered":
-            ask = service.client("ada").post("/api/v1/asks", json=ASK | {"epsilon": 0.2}).json()["id"]
+            ask = service.client("ada").post("/api/v1/asks", json=ASK | {"fresh": True}).json()["id"]
         case "another policy":
             service.register(policy_hash="1" * 64)
+            assert service.ask("ada")["id"] != ask  # Cleo may see the new one
         case "another root":
             other = AccountState.open("others", 3, 1e-9)
             service.control.save_snapshots([Snapshot.of(other)])
