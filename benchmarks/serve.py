@@ -97,7 +97,7 @@ def run_service(folder: Path) -> None:
     from discreet.serve.schedule import JumpFreeClock
     from discreet.serve.web.app import create_app
     from discreet.serve.web.settings import WebSettings
-    from discreet.serve.worker.tables import make_folder
+    from discreet.serve.worker.registration import make_folder
     from discreet.serve.worker.worker import Worker
 
     bound = socket.create_server(("127.0.0.1", 0))

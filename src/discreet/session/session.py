@@ -25,6 +25,7 @@ from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.query.missing import OPEN_WITH_DELTA, SET_DELTA
 from discreet.query.schema import Table
+from discreet.session.asking import Asking
 from discreet.session.discovery_state import DiscoveryState
 from discreet.session.missing import find_missing, make_error
 from discreet.session.options import SourceOptions
@@ -56,7 +57,7 @@ def _lists_missing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments
 
 
 @dataclass(frozen=True, repr=False)
-class Session:
+class Session(Asking):
     """What `connect` returns. Immutable, but for the account and `state`, which holds what was discovered. `print`, a shell
     and a notebook show the source, what is declared about it, and the budget.
 
@@ -227,60 +228,25 @@ class Session:
         return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
     @_lists_missing
-    def quote(
-        self,
-        query: "queries.QueryLike",
-        *,
-        epsilon: Number | None = None,
-        error: str | Number | None = None,
-        confidence: float = 0.95,
-        size: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-        pilot: Number | None = None,
-    ) -> "queries.Quote":
-        """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
+    def _quote(self, query: "queries.QueryLike", target: "queries.AccuracyTarget") -> "queries.Quote":
         from discreet.query.quote import make_quote
 
-        if pilot is not None:
-            raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded = self.discovery.bound(query)
-        target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
         notes = (*self.list_notes(grouped=bool(bounded.query.groups)), *self.list_account_notes())
         return make_quote(self.calibrator, bounded, target, query, notes)
 
     @_lists_missing
-    def ask(
+    def _ask(
         self,
         query: "queries.QueryLike",
-        *,
-        epsilon: Number | None = None,
-        error: str | Number | None = None,
-        size: int | None = None,
-        pilot: Number | None = None,
-        weights: Mapping[str, Number] | None = None,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-        id: str | None = None,
-        fresh: bool = False,
-        bits: "noise.Bits | None" = None,
-        progress: Callable[[float], None] | None = None,
+        target: "queries.AccuracyTarget",
+        pilot: Number | None,
+        options: "session.RunOptions",
+        intervals: "queries.IntervalOptions",
     ) -> "queries.Answer":
-        """Charge the account for a query, then answer it. Give its ε, or the error that it may have.
-
-        An error in percent is relative to `size`, or to a private count that costs `pilot` in ε and is charged first; the
-        answer's event and cost are then those of both. `weights` divide the cost over the columns: one that weighs 2 gets
-        twice as much of it as one that weighs 1. `progress` is called with the share that is done, from 0 to 1.
-
-        A query that was answered before returns the recorded answer, for free; `fresh` pays for new noise. `id` makes the
-        call idempotent: a retry with the same `id` is not charged again.
-        """
         from discreet.query.missing import columns_without_bounds
         from discreet.session.discovery import BUDGET_SHARE, combine_costs
 
-        # whatever can be refused is refused before anything is charged
-        target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
-        options = session.RunOptions(bits, progress, id, fresh)
-        intervals = queries.IntervalOptions(target.confidence, simultaneous)
         discovered = self.discovery.discover_for_query(query, target, options) if self.auto_bounds else ()
         steps: list[PaidStep] = list(discovered)
         rest = 1 - BUDGET_SHARE if steps else Fraction(1)
@@ -329,22 +295,7 @@ class Session:
         return self.discovery.discover_column(column, epsilon, session.RunOptions(bits, id=id, fresh=fresh)).bounds
 
     @_lists_missing
-    def find_epsilon(
-        self,
-        query: "queries.QueryLike",
-        error: str | Number,
-        *,
-        size: int | None = None,
-        confidence: float = 0.95,
-        weights: Mapping[str, Number] | None = None,
-    ) -> Fraction:
-        """Return the least ε, to three digits, at which every column's half-width is at most `error`; the policy's
-        `least_epsilon` if that is larger.
-
-        "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
-        averages. A number is absolute, in the column's own unit.
-        """
-        target = queries.AccuracyTarget(None, error, size, confidence, weights)
+    def _find_epsilon(self, query: "queries.QueryLike", target: "queries.AccuracyTarget") -> Fraction:
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
 
     def certify(self, answer: "queries.Answer", key: "ledger.keys.SigningKey") -> dict[str, Any]:

@@ -9,9 +9,8 @@ import pytest
 
 from discreet.errors import BadParameter
 from discreet.events import Claim, compose
-from discreet.serve.control.model import AskState, Rules
-from discreet.serve.worker import tables
-from discreet.serve.worker.tables import choose_rules
+from discreet.serve.control.model import AskState
+from discreet.serve.worker import registration
 from tests.support.served_tables import Service, configure, start_service, write_table
 
 JOINED = "SELECT depts.head, COUNT(*) AS n FROM people JOIN depts ON people.dept = depts.name GROUP BY depts.head"
@@ -95,21 +94,7 @@ def test_public_rows_that_changed_after_the_quote_are_noticed(service: Service) 
 def test_public_tables_with_too_many_keys_are_refused_when_a_table_is_registered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "MAX_PUBLIC_BYTES", 50)
+    monkeypatch.setattr(registration, "MAX_PUBLIC_BYTES", 50)
     write_public(tmp_path / "data")
     with pytest.raises(BadParameter, match="public"), start_service(configure(tmp_path / "data")):
         raise AssertionError("it was served")
-
-
-@pytest.mark.parametrize(
-    ("stated", "expected"),
-    [
-        (Rules(), Rules(epsilon_per_ask="1/2")),
-        (Rules(two_stewards_above="1"), Rules(epsilon_per_ask="1/2", two_stewards_above="1")),
-        (Rules(fresh=True), Rules(fresh=True)),
-    ],
-)
-def test_the_owner_alone_states_when_two_stewards_are_needed(stated: Rules, expected: Rules) -> None:
-    """The first mutant keeps what the control database says of it, the second forgets what stewards set beside it."""
-    assert choose_rules(stated, None) == stated
-    assert choose_rules(stated, Rules(epsilon_per_ask="1/2", two_stewards_above="3")) == expected

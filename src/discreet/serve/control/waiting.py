@@ -83,7 +83,7 @@ class Subscription:
         self, hub: Hub, topic: str | None, look: Callable[[], bool] | None = None, close: Callable[[], None] | None = None
     ) -> None:
         self._hub, self._topic, self._look, self._close = hub, topic, look, close
-        self._seen, self._is_closed = hub.add(topic), False
+        self._seen, self._is_closed, self._looked = hub.add(topic), False, 0.0
 
     def wait(self, seconds: float) -> bool:
         """Wait for a change since the last call, `seconds` at most. Returns whether there may have been one."""
@@ -94,9 +94,12 @@ class Subscription:
                 if found != self._seen:
                     self._seen = found
                     return True
-                if self._look is not None and self._look():
-                    return True
-                remaining = deadline - time.monotonic()
+                now = time.monotonic()
+                if self._look is not None and now >= self._looked + POLL_SECONDS:  # and not at each commit of this process
+                    self._looked = now
+                    if self._look():
+                        return True
+                remaining = deadline - now
                 if remaining <= 0:
                     return False
                 self._hub.condition.wait(remaining if self._look is None else min(remaining, POLL_SECONDS))

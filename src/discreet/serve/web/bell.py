@@ -45,7 +45,7 @@ class Bell:
             found = await run_in_threadpool(self._control.find_ask, ask.id)  # what changed before it was added
             if found is None or _is_changed(found, waiter):
                 return found or ask
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(0 if self._closed.is_set() else seconds):
                 return await waiter.future or found
         except TimeoutError:
             return await run_in_threadpool(self._control.find_ask, ask.id) or ask
@@ -53,14 +53,25 @@ class Bell:
             with self._lock:
                 self._waiters.discard(waiter)
 
-    def close(self) -> None:
-        """End the thread and wake all who wait."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody is waited for any more: the process ends."""
+        return self._closed.is_set()
+
+    def ring(self) -> None:
+        """Wake all who wait, now and from now on, because the process ends: each gets its ask as it is."""
         self._closed.set()
         with self._lock:
             waiters = list(self._waiters)
         for waiter in waiters:
             _wake(waiter, None)
+
+    def close(self) -> None:
+        """End the thread and wake all who wait."""
+        self.ring()
         if self._thread is not None:
+            with self._control.subscribe() as subscription:
+                subscription.notify()
             self._thread.join(2 * LISTEN_SECONDS)
 
     def _add(self, waiter: _Waiter) -> None:

@@ -31,7 +31,7 @@ from discreet.serve.web.oidc import Identity, Pending, Provider
 from discreet.serve.web.problems import Refusal
 from discreet.serve.web.settings import WebSettings
 
-NOT_SIGNED_IN = "No valid token. Send `Authorization: Bearer dsc_…`; `discreet login` makes one."
+NOT_SIGNED_IN = "No valid token. Send `Authorization: Bearer dsc_…`; the page /me makes one, and `discreet login` stores it."
 LINK_FAILED = "This link was used already, or is older than ten minutes. Ask for a new one."
 FORM_TOKEN = "form_token"
 PENDING_SECONDS = 600

@@ -71,7 +71,7 @@ from discreet.serve.schedule import (
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
-from discreet.serve.worker.holding import Held, HeldAccount, Moments
+from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount, Moments
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 from discreet.session.session import Session
@@ -204,22 +204,30 @@ class Jobs:
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
-        self._check_grant(ask)
+        paused = self._check_grant(ask)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
+        if paused is not None and not account.has_debit(ask.debit_id):
+            raise QueryRefused(f"Your account is paused: {paused}", "ask the steward of the table to resume it")
         running = self._choose_class(job, ask, self._check_measurement(session, ask))
         self._schedule(running)
         try:
             with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask)
         except EngineFailed:
-            self._ready(running, lambda: self._fail(running))
+            if not self._ready(running, lambda: self._fail(running, held)):
+                self._deliver(running, held.record_failures)
+            self.occupy(started, running.class_seconds)
+            return
+        except ClosedForNow:  # another ask closed the source, and its moment is to come: nothing was charged or read
+            self._ready(running, lambda: self._fail(running, counts=False))
             self.occupy(started, running.class_seconds)
             return
         except SourceRefused as refused:  # quarantined: nothing was charged
+            self._forget(running)
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
         except DiscreetError:
@@ -261,13 +269,13 @@ class Jobs:
             simultaneous=options.simultaneous, id=ask.debit_id, fresh=options.fresh,
         )  # fmt: skip
 
-    def _check_grant(self, ask: Ask) -> None:
-        """Refuse an ask whose grant was taken away or paused while it waited."""
+    def _check_grant(self, ask: Ask) -> str | None:
+        """Refuse an ask whose grant was taken away while it waited. Returns why its account is paused, if it is: then no ask
+        is begun, and one that was paid for before its worker died is continued."""
         grant, person = self.control.find_grant(ask.person, ask.table), self.control.find_person(ask.person)
         if grant is None or person is None or person.disabled:
             raise QueryRefused("You may not ask of this table any more", "ask its steward")
-        if grant.paused is not None:
-            raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
+        return grant.paused
 
     def _check_measurement(self, session: Session, ask: Ask) -> BoundedQuery:
         """Refuse to measure what was not quoted or approved. Returns the query with its bounds."""
@@ -304,14 +312,16 @@ class Jobs:
         except (StateChanged, ControlUnavailable):
             log.warning("the new moment of an ask could not be stored")
 
-    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
-        """Keep what is to be delivered until the moment; without a schedule, deliver it."""
+    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> bool:
+        """Keep what is to be delivered until the moment; without a schedule, deliver it. Returns False if the ask has ended
+        before."""
         with running.lock:
             if running.is_ended:
-                return
+                return False
             running.deliver = deliver
         if running.class_seconds is None:
             self.moments.at(self.clock.now(), lambda: self._at_moment(running))
+        return True
 
     def _forget(self, running: RunningAsk) -> None:
         """Let the moment pass."""
@@ -403,9 +413,11 @@ class Jobs:
             if root.budget.spent * 100 >= share * root.budget.limit:
                 self.alerts.send(f"root {share}%", root.name, once=True)
 
-    def _fail(self, running: RunningAsk, *, counts: bool = True) -> None:
+    def _fail(self, running: RunningAsk, held: Held | None = None, *, counts: bool = True) -> None:
         """End an ask with the constant text. What was charged stays charged."""
         job, ask = running.job, running.ask
+        if held is not None:
+            held.record_failures()
         self._alert_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
         if counts:
             self.control.count_trouble(self._find_paying(ask), "failure")

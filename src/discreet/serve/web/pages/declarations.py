@@ -99,7 +99,10 @@ class Declarations:
         if visit.field("do") != "confirm":
             before, after = write_rules(entry.name, entry.rules), write_rules(entry.name, rules)
             return self._draw_rules(visit, entry, rules, compare(before, after, ("now", "then")), None)
-        self.pages.stewardship.change_rules(visit.caller, entry.name, rules)
+        try:
+            self.pages.stewardship.change_rules(visit.caller, entry.name, rules)
+        except BadParameter as refused:
+            return self._draw_rules(visit, entry, entry.rules, None, str(refused))
         return redirect(f"/t/{words.quote_path(entry.name)}/rules")
 
     @staticmethod
