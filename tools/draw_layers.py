@@ -4,8 +4,8 @@
     python tools/draw_layers.py --write    write it between the markers `layers` of ARCHITECTURE.md
 
 The order of the layers is that of the first contract of type "layers" in pyproject.toml, which import-linter checks. The
-marks are the imports that grimp finds in the source: those inside functions too, and not those for type checking alone, which
-the contract leaves out. `discreet/__init__.py`, which forwards every public name, is left out.
+marks are the imports that grimp finds in the source: those inside functions too, and not those for type checking alone,
+which the contract leaves out. `discreet/__init__.py`, which forwards every public name, is left out.
 """
 
 import argparse
