@@ -284,11 +284,9 @@ def list_outcomes(pair: ShufflePair) -> tuple[DiscretePld, float] | None:
         falling_error = 4 * EPS * (most + 4) * falling
     log_mass, slip = falling[chosen], falling_error[chosen]
     if pair.blanket < 1:
-        rest = 1 - pair.blanket
-        log_rest = log(nearest_float(rest))
+        log_rest, rest_error = _log_complement(pair.blanket)
         log_mass = log_mass + (pair.users - chosen) * log_rest
-        # γ is known to 2^-100, relatively
-        slip = slip + (pair.users - chosen) * (4 * EPS * (abs(log_rest) + 1) + 2.0**-96 * nearest_float(1 / rest))
+        slip = slip + (pair.users - chosen) * (rest_error + 4 * EPS * abs(log_rest))
     for count_of, one in zip(counts, pair.classes, strict=True):
         log_one = log(nearest_float(pair.blanket * one.base))
         log_mass = log_mass + count_of * log_one - factorial[count_of]
@@ -306,6 +304,13 @@ def list_outcomes(pair: ShufflePair) -> tuple[DiscretePld, float] | None:
     omitted += 2 * float(np.exp(np.minimum(log_p[~keep], 0.0)).sum())
     order = np.flatnonzero(keep)[np.argsort(-loss[keep], kind="stable")]
     return DiscretePld.of(loss[order], log_p[order], 24 * EPS, slip[order]), omitted
+
+
+def _log_complement(share: Fraction) -> tuple[float, float]:
+    """ln(1 − p), and how far it may be off, for a p that is known to 2^-100, relatively."""
+    if share < Fraction(1, 2):
+        return log1p(-nearest_float(share)), 8 * EPS * nearest_float(share)
+    return log(nearest_float(1 - share)), 4 * EPS + 2.0**-96 * nearest_float(1 / (1 - share))
 
 
 def _list_counts(pair: ShufflePair, log_omitted: float) -> tuple[NDArray[np.int64], int] | None:
