@@ -278,10 +278,15 @@ class Stewardship:
         return self.web.find_table(caller, table)[0].rules
 
     def change_rules(self, caller: Caller, table: str, rules: Rules) -> Rules:
-        """Set what may be asked of a table without approval, from the next ask on. Rules that the serve.toml states are set
-        again when a worker starts."""
+        """Set what may be asked of a table without approval, from the next ask on.
+
+        Raises:
+            BadParameter: if serve.toml states the rules of this table.
+        """
         caller.require(Scope.STEWARD)
-        self.web.find_table(caller, table)
+        if self.web.find_table(caller, table)[0].has_fixed_rules:
+            hint = "change them there, and restart the worker"
+            raise BadParameter("rules", repr(table), "the rules of this table are stated in serve.toml", hint)
         for template in rules.templates:
             parse_template(template)
         changed = self.web.control.change_rules(table, rules, by=caller.person.id)

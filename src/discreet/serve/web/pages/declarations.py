@@ -20,6 +20,7 @@ from discreet.serve.rules import parse_template
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.builder import suggest_queries
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.stewardship import Stewardship
 
 MAX_TEMPLATES = 50
 
@@ -96,7 +97,10 @@ class Declarations:
         if visit.field("do") != "confirm":
             before, after = write_rules(entry.name, entry.rules), write_rules(entry.name, rules)
             return self._draw_rules(visit, entry, rules, compare(before, after, ("now", "then")), None)
-        self.control.register_table(msgspec.structs.replace(entry, rules=rules), by=visit.caller.person.id)
+        try:
+            Stewardship(self.web).change_rules(visit.caller, entry.name, rules)
+        except BadParameter as refused:
+            return self._draw_rules(visit, entry, entry.rules, None, str(refused))
         return redirect(f"/t/{words.quote_path(entry.name)}/rules")
 
     @staticmethod
