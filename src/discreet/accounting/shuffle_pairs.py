@@ -66,6 +66,7 @@ _MAX_LISTED_LOSSES = 1 << 11
 _GRID_POINTS = 257
 _GRID_ACCURACY = 1e-3  # relative, of δ
 _LEAST_DELTA = 1e-30
+_LEAST_LOSS = 1e-14  # below which the values of Z, differences of rationals, are not known well enough
 _LOG_OMITTED = -64.0  # ln of the probability that a list may leave out
 _REACH = 8.5  # nodes end where smoothing has made them e^{-8.5²/2}
 _LOG_DROPPED = -45.0  # ln of the relative size at which a node is left out
@@ -184,13 +185,19 @@ def unwrap(event: Event) -> Event:
 
 def bound_delta(pair: ShufflePair, epsilon: float, rtol: float) -> Interval:
     """δ at ε ≥ 0 of the pair, on a contour; `rtol` is the relative width to aim at."""
-    return (0.0, 0.0) if pair.is_identical else _ShiftedSum.at(pair, epsilon).bound_delta(rtol)
+    if pair.is_identical:
+        return 0.0, 0.0
+    if pair.max_loss < _LEAST_LOSS:
+        return 0.0, pair.max_loss  # 1 − e^{-ε0} < ε0
+    return _ShiftedSum.at(pair, epsilon).bound_delta(rtol)
 
 
 def bound_epsilon(pair: ShufflePair, target: float, rtol: float) -> Interval:
     """The ε at which δ(ε) = target > 0, on a contour."""
     if pair.is_identical or target >= 1:
         return 0.0, 0.0
+    if pair.max_loss < _LEAST_LOSS:
+        return 0.0, pair.max_loss
     return _invert_contour(pair, target, rtol, pair.max_loss)
 
 
@@ -260,7 +267,7 @@ def _guess_epsilon(pair: ShufflePair, target: float, most: float) -> tuple[float
 # A few values: listed.
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def list_outcomes(pair: ShufflePair) -> tuple[DiscretePld, float] | None:
     """The privacy losses of all multisets that matter, largest first, and the probability of those left out; None where
     there are too many."""
@@ -473,7 +480,7 @@ def _integrate(total: _ShiftedSum, c: float, deviation: float, excess: float, ac
     """δ between two doubles, with smoothing that adds about `excess`, relatively."""
     value, error, scale = _integrate_smoothed(total, c, deviation, excess, accuracy)
     smoothed, more = value
-    lost = error[0] + error[2]
+    lost = error[0] + error[2] * (1 + 4 * error[3])
     low = smoothed - lost - ((more + error[1]) - (smoothed - lost)) / (sqrt(2) - 1) * (1 + 8 * EPS)
     slip = 1e-13 + 8 * EPS * abs(scale) + error[3]
     factor = exp(min(600.0, scale + slip)) / total.total * (1 + 16 * EPS)
@@ -511,11 +518,11 @@ def _integrate_smoothed(
     rough = 8 * EPS * (np.abs(x) * (2 + np.abs(x)) + y * y)
     with np.errstate(over="ignore"):
         off = n * (wrong / size + rough / square + 8 * EPS * (np.abs(real) + np.abs(turn) + abs(base)))
-    off += 8 * EPS * (4 + 2 * smoothing * (c * c + c * t + t * t))
-    weak = off > 0.5
+    off = 1.125 * (off + 8 * EPS * (4 + 2 * smoothing * (c * c + c * t + t * t)))  # |ln(1 + z)| ≤ 1.125·|z| up to 0.1
+    weak = off > 0.1
     log_size = n * (real - base)
     if weak.any():  # all that is known of these nodes is their size
-        bound = n * (np.log(size[weak] + wrong[weak] + rough[weak] / size[weak] + 1e-150) - base + base_error) + 1e-6
+        bound = n * (np.log(np.sqrt(square[weak] + rough[weak]) + wrong[weak]) - base + base_error) + 1e-6
         log_size[weak] = np.minimum(bound, n * base_error + 1e-6)  # |M(c + it)| ≤ M(c)
     shrink = 1 / (c * c + t * t)
     phase = n * turn - 2 * np.arctan2(t, c)
