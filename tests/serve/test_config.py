@@ -44,6 +44,7 @@ least_epsilon = 0.001
 [tables.people.rules]
 epsilon_per_ask = 0.05
 epsilon_per_day = 0.2
+two_stewards_above = 0.5
 declared_keys_only = true
 
 [alerts]
@@ -66,6 +67,7 @@ def test_a_serve_toml_for_a_team() -> None:
     assert people.classes == (1.0, 5.0, 60.0)
     assert people.policy == Path("/srv/policies/people.toml")
     assert people.rules.epsilon_per_ask == "1/20"
+    assert people.rules.two_stewards_above == "1/2"
     assert people.least_epsilon == Fraction(1, 1000)
     assert config.populations["employees"].delta == Fraction(1, 10**9)
     assert config.alerts is not None

@@ -439,6 +439,7 @@ def _read_rules(section: _Section) -> Rules:
         declared_keys_only=section.read("declared_keys_only", _bool, False),
         templates=section.read("templates", templates, ()),
         fresh=section.read("fresh", _bool, False),
+        two_stewards_above=section.read("two_stewards_above", amount),
     )
     section.refuse_others()
     return rules

@@ -340,11 +340,31 @@ class Web:
         )  # fmt: skip
 
     def find_ask(self, caller: Caller, ask: str) -> Ask:
-        """Return an ask of the caller's, or of anybody's for a steward."""
+        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it."""
         found = self.control.find_ask(ask)
-        if found is None or not (found.person == caller.person.id or caller.is_steward) or not caller.may_use(found.table):
+        if found is None or not caller.may_use(found.table):
             raise not_found()
-        return found
+        return found if found.person == caller.person.id or caller.is_steward else self.share(caller, found)
+
+    def share(self, caller: Caller, ask: Ask) -> Ask:
+        """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
+        be passed on. Who asked it, with which key and from which account, is left out; the account is the caller's own.
+
+        Raises:
+            Refusal: 404, as if there were none, in every other case.
+        """
+        options = ask.options
+        weights = None if options.weights is None else tuple(sorted(options.weights.items()))
+        target = Target(epsilon=ask.epsilon, size=options.size, confidence=options.confidence, weights=weights)
+        try:
+            quoted = self.quote(caller, Question(ask.table, ask.query, target, options.simultaneous))
+        except DiscreetError:
+            raise not_found() from None
+        is_same = (quoted.root, quoted.priced.hash) == (ask.root, ask.measurement)
+        is_free = quoted.approval is None and quoted.refusal is None and quoted.recorded is not None
+        if not is_same or not is_free or ask.state is not AskState.ANSWERED:
+            raise not_found()
+        return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=quoted.account)
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
