@@ -55,7 +55,8 @@ from discreet.accounting.pure import pure
 from discreet.events import Claim, Composition, Event, RandomizedResponseEvent, SetResponseEvent, Shuffled
 
 MAX_OUTCOMES = 1 << 19
-"""How many multisets are listed."""
+"""How many multisets of few users are listed; of many, for whom a contour is as good, an eighth."""
+_FEW_USERS = 1 << 12
 MAX_NODES = 1 << 18
 _MAX_TRIES = 5
 _FIRST_EXCESS = 3e-7  # of the smoothing, relative, that is tried first
@@ -339,7 +340,7 @@ def _list_counts(pair: ShufflePair, log_omitted: float) -> tuple[NDArray[np.int6
         low, high = _find_range(pair.users, nearest_float(pair.blanket * one.base), log_omitted)
         left_out += (low > 0) + (high < pair.users)
         sizes = np.maximum(0, np.minimum(high, left) - low + 1)
-        if int(sizes.sum()) > MAX_OUTCOMES:
+        if int(sizes.sum()) > (MAX_OUTCOMES if pair.users <= _FEW_USERS else MAX_OUTCOMES >> 3):
             return None
         index = np.repeat(np.arange(len(left)), sizes)
         more = low + np.arange(len(index)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
