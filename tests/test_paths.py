@@ -63,6 +63,7 @@ def closed_folder() -> Iterator[Path]:
     with ordinary_user(), TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
         folder = Path(name).resolve()
         patched.setenv("DISCREET_STATE", str(folder / "state"))
+        patched.setenv("HOME", name)  # libraries read their settings in the home, and that of root is closed to this user
         prepare(folder)
         closed = folder / "closed"
         closed.mkdir()
