@@ -203,6 +203,23 @@ def sum_over_hashes(counts: Ints, g: int, digits: int) -> Ints:
     return np.asarray(transform // g, np.int64)
 
 
+def count_by_hash(weights: Ints, g: int, digits: int) -> Ints:
+    """Return, for every a in F_g^digits and every y, the sum of `weights` over the v with ⟨a, v⟩ = y: one row per a.
+
+    The transpose of `sum_over_hashes`: with the Fourier transform F of the weights it is (1/g)·Σ_s ω^{sy}·F(s·a).
+
+    >>> count_by_hash(np.array([1, 10]), 2, 1).tolist()
+    [[11, 0], [1, 10]]
+    """
+    vectors = np.arange(g**digits, dtype=np.int64)
+    multiples = np.stack([_scale_places(vectors, scale, g, digits) for scale in range(g)])
+    out = np.zeros((g, len(vectors)), np.int64)
+    for part, weight in _split_counts(weights.reshape((g,) * digits), 2):
+        transform = np.fft.fftn(part).reshape(-1)
+        out += weight * np.rint(np.fft.ifft(transform[multiples], axis=0).real).astype(np.int64)
+    return out.T
+
+
 def _point_places(q: int, dimensions: int) -> Ints:
     """Where the vectors of all points stand in an array with one axis per coordinate."""
     places = [np.arange(q**length, dtype=np.int64) + q**length for length in range(dimensions)]

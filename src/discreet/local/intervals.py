@@ -50,9 +50,7 @@ MAX_DISTINCT = 2048
 CELLS_AT_ONCE = 2048
 
 
-def invert_counts(
-    counts: Any, n: int, truth: Fraction, other: Fraction, miss: Number
-) -> tuple[Ints, Ints]:
+def invert_counts(counts: Any, n: int, truth: Fraction, other: Fraction, miss: Number) -> tuple[Ints, Ints]:
     """Return the least and the largest number of people with a value that its support count leaves possible.
 
     `counts` are supports among n reports, `truth` and `other` the probabilities p* > q*, and `miss` the probability that an
