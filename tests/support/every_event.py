@@ -17,6 +17,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -66,6 +67,8 @@ NESTED: dict[str, Event] = {
     "share of a share": SampledWithoutReplacement(
         SampledWithoutReplacement(SINGLE["response"], Fraction(1, 2)), Fraction(1, 3)
     ),
+    "set response": SetResponseEvent(Fraction(3), Fraction(1, 2), Fraction(1, 4)),
+    "set response of subsets": SetResponseEvent(Fraction(5, 2), Fraction(2, 5), Fraction(1, 10)),
     "sample of everything": Subsampled(compose(*SINGLE.values()), Fraction(1, 2)),
 }
 

@@ -32,6 +32,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -113,6 +114,7 @@ def split_delta(event: Event) -> tuple[Event, Fraction]:
             | DiscreteGaussianEvent()
             | BinomialEvent()
             | RandomizedResponseEvent()
+            | SetResponseEvent()
             | ExponentialEvent()
             | PermuteAndFlipEvent()
         ):

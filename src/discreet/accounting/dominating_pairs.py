@@ -42,7 +42,14 @@ from discreet.accounting.contour import CgfEnvelope, CgfTable, ZcdpCgfBound
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.accounting.pld import EPS, Interval, Part, Parts, Pld
 from discreet.accounting.pld.binomial import build_binomial_pld
-from discreet.accounting.pld.discrete import DiscretePld, build_pure_pld, build_response_pld, convolve, sample_poisson
+from discreet.accounting.pld.discrete import (
+    DiscretePld,
+    build_pure_pld,
+    build_response_pld,
+    build_set_pld,
+    convolve,
+    sample_poisson,
+)
 from discreet.accounting.pld.gaussian import DiscreteGaussianPld, GaussianPld
 from discreet.accounting.pld.laplace import BoundedRangePld, DiscreteLaplacePld, LaplacePld
 from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
@@ -72,6 +79,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -294,6 +302,8 @@ def build_component(event: Event, *, removed: bool) -> Component:
             return _certain_response(truth, choices)
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return Component(((build_response_pld(truth, choices), 1),))
+        case SetResponseEvent(odds=odds, share=share, pair=pair):
+            return Component(((build_set_pld(odds, event.blanket * (share - pair)), 1),))
         case PermuteAndFlipEvent(epsilon=epsilon):
             return _permute_and_flip(epsilon)
         case ExponentialEvent(epsilon=epsilon):

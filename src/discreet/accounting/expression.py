@@ -29,6 +29,7 @@ from discreet.events import (
     Parallel,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     compose,
@@ -131,6 +132,13 @@ NOISE_TERMS: dict[str, NoiseTerm] = {
         ("epsilon",),
         (),
         lambda n: make_response_event(n["epsilon"]),
+    ),
+    "set_response": NoiseTerm(
+        "a report that names a set of values, `odds` times as likely if it holds the own one; a set holds one value with "
+        "probability share, two with probability pair",
+        ("odds", "share", "pair"),
+        (),
+        lambda n: SetResponseEvent(n["odds"], n["share"], n["pair"]),
     ),
     "claim": NoiseTerm(
         "a statement by others that something was (ε, δ)-private",

@@ -38,6 +38,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -77,6 +78,7 @@ def mu_squared(event: Event) -> Fraction | float:
             return _discrete_laplace(scale, sensitivity)  # clamping is post-processing
         case (
             RandomizedResponseEvent()
+            | SetResponseEvent()
             | ExponentialEvent()
             | PermuteAndFlipEvent()
             | OptimalPartitionSelectionEvent()

@@ -53,8 +53,10 @@ def pure(event: Event) -> Fraction | float:
             return inf
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return response_epsilon(truth, choices)
-        case SetResponseEvent(odds=odds):
-            return log_bounds(odds)[1]
+        case SetResponseEvent(odds=odds, share=share, pair=pair):
+            # R(x)(y)/R(x')(y) is odds where the set y holds x alone, which has mass share − pair, 1/odds where it holds x'
+            # alone, else 1.
+            return log_bounds(odds)[1] if odds > 1 and share > pair else Fraction(0)
         case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
             return epsilon  # [MT07, Thm 6], [MS20, Thm 1]
         case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):

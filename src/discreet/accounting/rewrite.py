@@ -49,6 +49,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -311,7 +312,7 @@ def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -
             return make_pure_group(epsilon, size)
         case Claim(epsilon=epsilon, delta=delta):
             return push_group(Group(event, size)) if delta else make_pure_group(epsilon, size)
-        case RandomizedResponseEvent():
+        case RandomizedResponseEvent() | SetResponseEvent():
             return repeat(event, size)  # `size` people may each have answered; one answer of theirs is part of that
         case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
             return push_group(Group(Claim(groups * epsilon, probability_of_any(delta, groups)), size))
@@ -423,7 +424,7 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
         case Claim(epsilon=epsilon, delta=delta):
             # Each unit is revealed with probability δ, and their number is published with noise: that is (ε, δ)-private.
             return compose(repeat(Claim(Fraction(0), delta), size if delta else 0), make_pure_group(epsilon, size))
-        case RandomizedResponseEvent():
+        case RandomizedResponseEvent() | SetResponseEvent():
             return repeat(event, size)
         case _:
             assert_never(event)

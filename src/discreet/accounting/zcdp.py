@@ -26,6 +26,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -57,7 +58,13 @@ def zcdp(event: Event) -> Fraction | float:
             return _min_over_shapes(sensitivity, scale, pure_rho)
         case ExponentialEvent(epsilon=epsilon):
             return epsilon**2 / 8  # [CR21, Lemma 3.4]: needs bounded range, which permute-and-flip lacks
-        case PermuteAndFlipEvent() | RandomizedResponseEvent() | Claim() | OptimalPartitionSelectionEvent():
+        case (
+            PermuteAndFlipEvent()
+            | RandomizedResponseEvent()
+            | SetResponseEvent()
+            | Claim()
+            | OptimalPartitionSelectionEvent()
+        ):
             return _from_pure(pure(event))
         case BinomialEvent() | ThresholdEvent():
             return inf  # outputs that only one neighbour can give
