@@ -199,6 +199,11 @@ def sum_values(oracle: SetOracle, weights: Ints) -> Ints:
             raise _no_oracle(oracle)
 
 
+def list_hashes(oracle: FixedHashed) -> Ints:
+    """Return the hash of every value by every public function: one row per function."""
+    return np.concatenate([hashes for _, hashes in _hash_in_parts(oracle)])
+
+
 def _hash_in_parts(oracle: FixedHashed) -> Any:
     """The hashes of all values by the public functions, some functions at a time."""
     values = np.arange(oracle.values, dtype=np.int64)
