@@ -34,7 +34,7 @@ def _find_shift(estimates: Sequence[Fraction], total: Fraction) -> Fraction:
     running, shift = Fraction(0), Fraction(0)
     for place, largest in enumerate(sorted(estimates, reverse=True), 1):
         running += largest
-        if largest * place - running + total <= 0:  # at δ = this estimate the larger ones reach the total already
+        if place > 1 and largest * place - running + total <= 0:  # at δ = this estimate the larger ones reach the total already
             break
         shift = (running - total) / place
     return shift

@@ -244,7 +244,25 @@ def count_reports(
         return _ArrayCounter(oracle, source, _check_columns(oracle, source, wanted)).count(collection)
     from discreet.engines.registry import open_engine
 
-    return _count_in_engine(oracle, open_engine(source, table, name="reports"), wanted)
+    counter = _open_counter(oracle, open_engine(source, table, name="reports"), wanted)
+    with counter.engine.lock:
+        cells, n, rejected = counter.count()
+    return Counts(oracle, cells, n, rejected, collection)
+
+
+def count_sparsely(
+    oracle: SetOracle, source: Any, *, table: str | None = None, collection: str | None = None, version: int | None = None
+) -> tuple[Ints, Ints, dict[str, int]]:
+    """Count as `count_reports` does, of an oracle with more cells than memory holds: return the cells that have reports, how
+    many each has, and the rejected reports."""
+    wanted = {"collection": collection, "version": version}
+    if isinstance(source, Mapping):
+        return _ArrayCounter(oracle, source, _check_columns(oracle, source, wanted)).count_sparsely()
+    from discreet.engines.registry import open_engine
+
+    counter = _open_counter(oracle, open_engine(source, table, name="reports"), wanted)
+    with counter.engine.lock:
+        return counter.count_sparsely()
 
 
 def _check_columns(oracle: SetOracle, names: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,7 +278,8 @@ def _check_columns(oracle: SetOracle, names: Any, wanted: Mapping[str, Any]) -> 
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _count_in_engine(oracle: SetOracle, engine: Any, wanted: Mapping[str, Any]) -> Counts:
+def _open_counter(oracle: SetOracle, engine: Any, wanted: Mapping[str, Any]) -> "_EngineCounter":
+    """Return what counts the reports of an opened source; refuse one whose columns hold no reports."""
     columns = engine.describe_columns()
     required = _check_columns(oracle, columns, wanted)
     names = [each.name for each in oracle.fields]
@@ -281,9 +300,7 @@ def _count_in_engine(oracle: SetOracle, engine: Any, wanted: Mapping[str, Any]) 
         "nonce" in kinds,
     )
     source = Table(engine.table, "row", {name: columns[name] for name in kinds})
-    with engine.lock:
-        cells, n, rejected = _EngineCounter(oracle, engine, reports, source).count()
-    return Counts(oracle, cells, n, rejected, wanted["collection"])
+    return _EngineCounter(oracle, engine, reports, source)
 
 
 @dataclass(frozen=True)
@@ -311,6 +328,13 @@ class _EngineCounter:
             count_cells(self.reports, self.source, self.engine.dialect), count_kinds(self.oracle)
         )
         return cells, int(cells.sum()), rejected
+
+    def count_sparsely(self) -> tuple[Ints, Ints, dict[str, int]]:
+        """Return the cells that have reports, how many each has, and the rejected ones."""
+        found = self.engine.run_for_owner(count_cells(self.reports, self.source, self.engine.dialect))
+        rejected = {REJECTIONS[-1 - int(cell)]: int(times) for cell, times in found if cell < 0}
+        pairs = np.array([(cell, times) for cell, times in found if cell >= 0], np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1], rejected
 
     def _count_clean(self) -> tuple[Ints, int, dict[str, int]] | None:
         """Count as if no report were bad; None if some are. A bare GROUP BY takes two thirds of the time."""
@@ -389,6 +413,20 @@ class _ArrayCounter:
             self._add(columns, cells)
         return Counts(self.oracle, cells, n, rejected, collection)
 
+    def count_sparsely(self) -> tuple[Ints, Ints, dict[str, int]]:
+        """Return the cells that have reports, how many each has, and the rejected ones."""
+        rejected = dict.fromkeys(REJECTIONS, 0)
+        columns, _ = self._check(slice(None), rejected)
+        cells, times = np.unique(self._join(columns), return_counts=True)
+        return cells, times.astype(np.int64), rejected
+
+    def _join(self, columns: list[Ints]) -> Ints:
+        """The cell of each report: the number whose digits are its columns."""
+        cell = columns[0]
+        for column, each in zip(columns[1:], self.oracle.fields[1:], strict=True):
+            cell = cell * each.below + column
+        return cell
+
     def _check(self, part: slice, rejected: dict[str, int]) -> tuple[list[Ints], int]:
         """Return the columns of the valid rows, and how many they are; count the others."""
         raw = [array[part] for array in self.arrays.values()]
@@ -431,10 +469,7 @@ class _ArrayCounter:
                 own = cells[place * WORD_BITS : (place + 1) * WORD_BITS]
                 own += _count_bits(column)[: len(own)]
         else:
-            cell = columns[0]
-            for column, each in zip(columns[1:], oracle.fields[1:], strict=True):
-                cell = cell * each.below + column
-            cells += np.bincount(cell, minlength=len(cells))
+            cells += np.bincount(self._join(columns), minlength=len(cells))
 
 
 _HALF = 16
@@ -443,6 +478,8 @@ _BITS = (np.arange(1 << _HALF)[:, None] >> np.arange(_HALF) & 1).astype(np.float
 
 def _count_bits(words: Ints) -> Ints:
     """Count the ones in each of 32 bits: each half of a word is counted by its value, and the bits of all values added up."""
+    if len(words) < 1 << _HALF:
+        return np.asarray((words[:, None] >> np.arange(WORD_BITS) & 1).sum(axis=0))
     out = []
     for shift in (0, _HALF):
         half = (words >> shift) & ((1 << _HALF) - 1)

@@ -15,7 +15,7 @@ are hostile.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, sqrt
@@ -161,8 +161,6 @@ class LocalAnswer:
         """Show the values with the largest estimates. Which they are was decided by noise: only the joint intervals hold for
         them, so these become their intervals."""
         chosen = sorted(self.rows, key=lambda row: -row.value)[:rows]
-        from dataclasses import replace
-
         joint = tuple(replace(row, lower=row.joint_lower, upper=row.joint_upper) for row in chosen)
         note = f" The {len(joint)} largest of {len(self.rows):,} estimates, with intervals that hold for all values at once."
         return replace(self, rows=joint, explanation=self.explanation + note)
@@ -372,8 +370,6 @@ def _read_shared(shared: SharedEstimates, n: int, names: list[Any]) -> list[Loca
 
 
 def _add_consistent(rows: list[LocalEstimate], n: int) -> list[LocalEstimate]:
-    from dataclasses import replace
-
     made = norm_sub([row.value for row in rows], n)
     return [replace(row, consistent=nearest_float(value)) for row, value in zip(rows, made, strict=True)]
 
