@@ -88,9 +88,7 @@ def test_coins_of_16_bits_are_exact_between_two_multiples() -> None:
     assert 1 <= ones <= 60, f"{ones} instead of about {expected}"  # Poisson: below 1e-6 each, and the bits are seeded
 
 
-@pytest.mark.parametrize(
-    "values", [[0, 7], [-1, 2], [0.5], ["a"], [None], [[1, 2]], [True, False]], ids=repr
-)
+@pytest.mark.parametrize("values", [[0, 7], [-1, 2], [0.5], ["a"], [None], [[1, 2]], [True, False]], ids=repr)
 def test_values_that_are_none_are_refused(values: list[object]) -> None:
     with pytest.raises(BadParameter, match="values"):
         encode_many(Direct(7, ODDS), values)

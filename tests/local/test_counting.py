@@ -24,7 +24,9 @@ from tests.support.local_reports import COLLECTION, ODDS, ORACLES, VERSION, Row,
 def to_pandas(rows: list[Row], *, plain: bool = False) -> pd.DataFrame:
     columns = to_columns(rows, plain=plain)
     texts = ("collection", "nonce")
-    return pd.DataFrame({name: cells if name in texts else pd.array(cells, dtype="Int64") for name, cells in columns.items()})
+    return pd.DataFrame(
+        {name: cells if name in texts else pd.array(cells, dtype="Int64") for name, cells in columns.items()}
+    )
 
 
 def to_arrays(rows: list[Row], *, plain: bool = False) -> dict[str, Any]:

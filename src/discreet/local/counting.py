@@ -17,7 +17,7 @@ together, but for a duplicate whose copies lie in two parts.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from math import prod
 from typing import Any
@@ -473,7 +473,12 @@ class _ArrayCounter:
 
 
 _HALF = 16
-_BITS = (np.arange(1 << _HALF)[:, None] >> np.arange(_HALF) & 1).astype(np.float64)
+
+
+@cache
+def _list_bits() -> NDArray[np.float64]:
+    """The bits of every half word: one row per value."""
+    return (np.arange(1 << _HALF)[:, None] >> np.arange(_HALF) & 1).astype(np.float64)
 
 
 def _count_bits(words: Ints) -> Ints:
@@ -484,7 +489,7 @@ def _count_bits(words: Ints) -> Ints:
     for shift in (0, _HALF):
         half = (words >> shift) & ((1 << _HALF) - 1)
         # Sums of integers below 2^53 are exact in doubles, whose product of matrices is the fast one.
-        out.append((np.bincount(half, minlength=1 << _HALF).astype(np.float64) @ _BITS).astype(np.int64))
+        out.append((np.bincount(half, minlength=1 << _HALF).astype(np.float64) @ _list_bits()).astype(np.int64))
     return np.concatenate(out)
 
 
