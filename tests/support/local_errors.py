@@ -1,7 +1,7 @@
 """Errors and intervals of estimates over many simulated collections, from the exact distribution of every report.
 
-Reports are drawn value by value from the probabilities that `SetOracle.probability` states, so nothing here is shared with the
-code that simulates or encodes. All runs of a case are inverted at once: an interval depends on its count alone.
+Reports are drawn value by value from the probabilities that `SetOracle.probability` states, so nothing here is shared with
+the code that simulates or encodes. All runs of a case are inverted at once: an interval depends on its count alone.
 
 **When a table of cases fails.** Coverage: a run's share of covered values is between 0 and 1 and has a mean of at least the
 confidence, so by Chernoff's bound a mean as low as q over R independent runs has a probability of at most e^{−R·KL(q‖c)}.

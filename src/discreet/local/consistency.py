@@ -2,11 +2,12 @@
 
 Unbiased estimates are negative where few people have a value, and that is right: their mean is the truth. Making them
 consistent moves small ones up and large ones down, so it stands in a second column, beside the estimates and never instead
-of them [WLX20].
+of them [WLL20].
 
-Norm-Sub subtracts one number from all estimates and sets negative ones to 0, the number chosen so that they add up to n. That
-is the Euclidean projection onto the simplex {x ≥ 0, Σx = n}. **Proof**: the projection minimises Σ(x_v − y_v)²/2; with a
-multiplier δ for the sum and λ_v ≥ 0 for the signs, x_v = y_v − δ + λ_v, where λ_v = 0 if x_v > 0. So x_v = max(0, y_v − δ).
+Norm-Sub subtracts one number from all estimates and sets negative ones to 0, the number chosen so that they add up to n.
+That is the Euclidean projection onto the simplex {x ≥ 0, Σx = n}. **Proof**: the projection minimises Σ(x_v − y_v)²/2; with
+a multiplier δ for the sum and λ_v ≥ 0 for the signs, x_v = y_v − δ + λ_v, where λ_v = 0 if x_v > 0. So x_v = max(0, y_v −
+δ).
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ def _find_shift(estimates: Sequence[Fraction], total: Fraction) -> Fraction:
     running, shift = Fraction(0), Fraction(0)
     for place, largest in enumerate(sorted(estimates, reverse=True), 1):
         running += largest
-        if place > 1 and largest * place - running + total <= 0:  # at δ = this estimate the larger ones reach the total already
+        if place > 1 and running - largest * place >= total:  # at this δ the larger ones reach the total alone
             break
         shift = (running - total) / place
     return shift

@@ -1,16 +1,16 @@
 """From reports to counts: exact integers, computed where the reports are.
 
-**Theory of operation.** Reports are rows of integer columns, named as `oracle.fields` are. `count_reports` checks every row and
-counts the valid ones by cell: a cell is a report where there are few different ones (`Direct`, `Hashed`, `Hadamard`,
-`Projective`), and a value where a report lists values (`Unary`, `Subset`). Arrays are counted here; files, frames, tables of
-PostgreSQL and of Spark in their engine, by the statements of `sql/reports.py`, and nothing but counts leaves it.
+**Theory of operation.** Reports are rows of integer columns, named as `oracle.fields` are. `count_reports` checks every row
+and counts the valid ones by cell: a cell is a report where there are few different ones (`Direct`, `Hashed`, `Hadamard`,
+`Projective`), and a value where a report lists values (`Unary`, `Subset`). Arrays are counted here; files, frames, tables
+of PostgreSQL and of Spark in their engine, by the statements of `sql/reports.py`, and nothing but counts leaves it.
 
 A row that is no valid report is counted as rejected, by the first reason that applies, and changes nothing else. A table may
 have three more columns: `collection` and `version`, which must then be the ones that are asked for, and `nonce`: of the
 reports with one nonce one counts.
 
-**Counts add up.** They are integers per cell, so those of days and shards are added with +: the result is that of all reports
-together, but for a duplicate whose copies lie in two parts.
+**Counts add up.** They are integers per cell, so those of days and shards are added with +: the result is that of all
+reports together, but for a duplicate whose copies lie in two parts.
 
 `sum_supports` turns cells into support counts, by a transform that is linear and exact; `sum_values` is its transpose.
 """
@@ -118,7 +118,7 @@ class Counts:
         return self.n + sum(self.rejected.values())
 
 
-# -- cells and supports --------------------------------------------------------------------------------------------------------
+# -- cells and supports --------------------------------------------------------------------------------------------------
 
 
 def count_kinds(oracle: SetOracle) -> int:
@@ -144,7 +144,7 @@ def sum_supports(oracle: SetOracle, cells: Ints) -> Ints:
 
     >>> from fractions import Fraction
     >>> sum_supports(Hadamard(2, Fraction(3)), np.array([1, 0, 0, 2, 0, 0, 5, 0])).tolist()
-    [1, 8]
+    [3, 1]
     """
     match oracle:
         case Direct() | Unary() | Subset():
@@ -218,7 +218,7 @@ def _no_oracle(oracle: SetOracle) -> BadParameter:
     return BadParameter("oracle", type(oracle).__name__, "not a set oracle", "use one of discreet.local.oracles")
 
 
-# -- counting ------------------------------------------------------------------------------------------------------------------
+# -- counting ------------------------------------------------------------------------------------------------------------
 
 
 def count_reports(
@@ -231,9 +231,9 @@ def count_reports(
 ) -> Counts:
     """Count the reports of a source, and those that are rejected.
 
-    A source is a mapping of names to NumPy arrays, or whatever `connect` opens: files, pandas and Polars frames, Arrow tables,
-    DuckDB, PostgreSQL ("postgresql://…" with `table`), Spark. If it has a column `collection` or `version`, say which is
-    wanted; a column `nonce` tells copies of a report from other reports.
+    A source is a mapping of names to NumPy arrays, or whatever `connect` opens: files, pandas and Polars frames, Arrow
+    tables, DuckDB, PostgreSQL ("postgresql://…" with `table`), Spark. If it has a column `collection` or `version`, say
+    which is wanted; a column `nonce` tells copies of a report from other reports.
 
     Raises:
         BadParameter: a column is missing or holds no integers, or `collection` is needed.
@@ -266,7 +266,8 @@ def count_sparsely(
 
 
 def _check_columns(oracle: SetOracle, names: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `collection` and `version` must be; refuse a source that lacks a column, or has one that is not asked for."""
+    """Return what `collection` and `version` must be; refuse a source that lacks a column, or has one that is not asked
+    for."""
     for each in oracle.fields:
         if each.name not in names:
             raise BadParameter("source", f"without a column {each.name!r}", "it is a part of every report", "name it so")
@@ -387,7 +388,7 @@ def _require_same(seen: list[tuple[int, dict[str, int]]]) -> int:
     return seen[0][0]
 
 
-# -- arrays ---------------------------------------------------------------------------------------------------------------------
+# -- arrays --------------------------------------------------------------------------------------------------------------
 
 
 class _ArrayCounter:
@@ -482,7 +483,8 @@ def _list_bits() -> NDArray[np.float64]:
 
 
 def _count_bits(words: Ints) -> Ints:
-    """Count the ones in each of 32 bits: each half of a word is counted by its value, and the bits of all values added up."""
+    """Count the ones in each of 32 bits: each half of a word is counted by its value, and the bits of all values added
+    up."""
     if len(words) < 1 << _HALF:
         return np.asarray((words[:, None] >> np.arange(WORD_BITS) & 1).sum(axis=0))
     out = []
@@ -532,7 +534,7 @@ def _is_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     if isinstance(array, np.ma.MaskedArray):
         return np.ma.getmaskarray(array)
     if array.dtype.kind == "f":
-        return np.isnan(array)
+        return np.asarray(np.isnan(array), np.bool_)
     if array.dtype.kind == "O":
         return np.array([cell is None or cell != cell for cell in array.tolist()], np.bool_)
     return np.zeros(len(array), np.bool_)
@@ -545,4 +547,4 @@ def _find_copies(nonces: NDArray[Any], columns: list[Ints]) -> Ints:
     if not nonces.size:
         return np.zeros(0, np.int64)
     order = np.lexsort((*reversed(columns), nonces))
-    return order[1:][nonces[order][1:] == nonces[order][:-1]]
+    return np.asarray(order[1:][nonces[order][1:] == nonces[order][:-1]], np.int64)

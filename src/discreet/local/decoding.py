@@ -4,14 +4,14 @@
 division at the end. Intervals are those of `intervals`: certified, about the people who reported. Where functions are shared
 (`FixedHashed`) they come from `shared_hashes`.
 
-**The total.** Everyone has a value, so the estimates add up to n on average; for `Direct` and `Subset` they do exactly. Let f
-be the number of values in a report's set. The sum of the estimates is Σ(f − d·q*)/(p* − q*) over the reports: independent
+**The total.** Everyone has a value, so the estimates add up to n on average; for `Direct` and `Subset` they do exactly. Let
+f be the number of values in a report's set. The sum of the estimates is Σ(f − d·q*)/(p* − q*) over the reports: independent
 terms, whose variance under each value is computed from the oracle, so Bernstein's inequality gives an interval for n around
 it. If n is outside, the reports are not what honest clients send.
 
-**Hostile reports.** A report adds at most (1 − q*)/(p* − q*) people to an estimate, and takes at most q*/(p* − q*) away, so a
-share of hostile ones moves it by no more than that many times. Intervals do not include it: nothing in the reports says which
-are hostile.
+**Hostile reports.** A report adds at most (1 − q*)/(p* − q*) people to an estimate, and takes at most q*/(p* − q*) away, so
+a share of hostile ones moves it by no more than that many times. Intervals do not include it: nothing in the reports says
+which are hostile.
 """
 
 from collections.abc import Mapping, Sequence
@@ -169,8 +169,9 @@ class LocalAnswer:
         """What the intervals promise, how many reports were rejected and why, and what cannot be seen."""
         share = format_down(100 * Fraction(repr(self.confidence)), 6)
         notes = [
-            f"{formats.count_things(self.n, 'report')}, each ε = {format_up(self.oracle.epsilon, 4)}. Each interval contains "
-            f"the number of people who reported with a value with probability ≥ {share}%, the joint ones all at once.",
+            f"{formats.count_things(self.n, 'report')}, each ε = {format_up(self.oracle.epsilon, 4)}. Each interval "
+            f"contains the number of people who reported with a value with probability ≥ {share}%, the joint ones all at "
+            "once.",
             *self._describe_visibility(),
             self.explanation,
         ]
@@ -179,8 +180,8 @@ class LocalAnswer:
             notes.append(f"Rejected: {formats.count_things(bad, 'report')} ({kinds}).")
         if not self.total.lower <= self.n <= self.total.upper:
             notes.append(
-                f"The estimates add up to {self.total.value:,.0f}, too far from {self.n:,} for noise: some reports are not what "
-                "honest clients send."
+                f"The estimates add up to {self.total.value:,.0f}, too far from {self.n:,} for noise: some reports are not "
+                "what honest clients send."
             )
         notes.append(
             f"One hostile report adds at most {format_up(self.hostile.up_per_report, 3)} people to a value"
@@ -204,8 +205,8 @@ class LocalAnswer:
         seen = describe_detection(self.n, self.oracle.values, self.oracle.null_variance, 1 - read_decimal(self.confidence))
         if seen >= 1:
             return [
-                "These reports say nothing: even a value that everyone has could not be told from one that nobody has. Collect "
-                "more reports, or raise ε."
+                "These reports say nothing: even a value that everyone has could not be told from one that nobody has. "
+                "Collect more reports, or raise ε."
             ]
         hint = ""
         if seen > 1 / self.oracle.values:
@@ -216,9 +217,9 @@ class LocalAnswer:
         """Draw the estimates with their intervals, or with the joint ones; write them to `path` if one is given."""
         from discreet.query.chart import make_spec
 
-        ends = ("joint_lower", "joint_upper") if joint else ("lower", "upper")
+        low, high = ("joint_lower", "joint_upper") if joint else ("lower", "upper")
         rows = tuple(
-            ((row.label,), (Estimate(row.value, *(getattr(row, end) for end in ends), row.value > row.deviation),))
+            ((row.label,), (Estimate(row.value, getattr(row, low), getattr(row, high), row.value > row.deviation),))
             for row in self.rows
         )
         shown: Any = SimpleNamespace(
@@ -284,7 +285,7 @@ def decode(
     >>> from discreet.local.counting import count_reports
     >>> answer = decode(count_reports(Direct(3, Fraction(3)), {"y": [0] * 600 + [1] * 200 + [2] * 200}))
     >>> [(row.label, row.value, row.lower, row.upper) for row in answer.rows]
-    [(0, 1000.0, 924.0, 1000.0), (1, 0.0, 0.0, 128.0), (2, 0.0, 0.0, 128.0)]
+    [(0, 1000.0, 925.0, 1000.0), (1, 0.0, 0.0, 63.0), (2, 0.0, 0.0, 63.0)]
     """
     oracle, n, level = counts.oracle, counts.n, check_confidence(confidence)
     miss = 1 - read_decimal(level, "confidence")
@@ -388,7 +389,7 @@ def measure_influence(oracle: SetOracle, n: int, share: Number) -> HostileInflue
     return HostileInfluence(float(exact), ceil(exact * n), float(up), float(down))
 
 
-# -- the total ------------------------------------------------------------------------------------------------------------------
+# -- the total -----------------------------------------------------------------------------------------------------------
 
 
 def estimate_total(counts: Counts, miss: Fraction, value: float | None = None) -> LocalEstimate:
@@ -412,8 +413,8 @@ def estimate_total(counts: Counts, miss: Fraction, value: float | None = None) -
 
 
 def measure_total(oracle: SetOracle) -> tuple[Fraction, Fraction, Fraction]:
-    """Return, for the sum of all estimates and one report: the largest variance under any value, how far a report can be from
-    its mean, and how far the mean can be from 1 (0 but for shared functions).
+    """Return, for the sum of all estimates and one report: the largest variance under any value, how far a report can be
+    from its mean, and how far the mean can be from 1 (0 but for shared functions).
 
     >>> measure_total(Direct(5, Fraction(3)))
     (Fraction(0, 1), Fraction(0, 1), Fraction(0, 1))

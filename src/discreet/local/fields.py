@@ -4,16 +4,17 @@
 non-zero coordinate is 1. Points are numbered by the length k of what follows that 1 and by these k digits in base q: there
 are 1 + q + … + q^{t−1} = (q^t − 1)/(q − 1).
 
-**Exactness.** `sum_over_hyperplanes` and `sum_over_hashes` count by fast Fourier transforms in doubles and round. A transform
-along an axis of length q, however it is factored, is off by at most (q + 4)·√q·u·‖X‖₂ in the Euclidean norm, X being the
-exact transform and u = 2^-53: each output is a sum of q products whose factors are correct to 2u, and Σ|x_j| ≤ √q·‖x‖₂. (NumPy
-takes a convolution of length 2^k ≥ 2q where q is large, whose error 40·log₂(4q)·u is smaller.) The errors of several axes
-add up, because a transform multiplies the norm by a constant. So every output is off by at most E·√N·‖x‖₂ with E the sum over
-the axes; the counts are split into parts small enough that this stays below 1/8, and the rounded sums are the exact integers.
+**Exactness.** `sum_over_hyperplanes` and `sum_over_hashes` count by fast Fourier transforms in doubles and round. A
+transform along an axis of length q, however it is factored, is off by at most (q + 4)·√q·u·‖X‖₂ in the Euclidean norm, X
+being the exact transform and u = 2^-53: each output is a sum of q products whose factors are correct to 2u, and Σ|x_j| ≤
+√q·‖x‖₂. (NumPy takes a convolution of length 2^k ≥ 2q where q is large, whose error 40·log₂(4q)·u is smaller.) The errors
+of several axes add up, because a transform multiplies the norm by a constant. So every output is off by at most E·√N·‖x‖₂
+with E the sum over the axes; the counts are split into parts small enough that this stays below 1/8, and the rounded sums
+are the exact integers.
 
 **Packed digits.** `pack_digits` puts the digits of a number into fields of one 64-bit word, so wide that no sum of products
-of digits overflows a field. In the product of a word in ascending order and one in descending order, the last field holds the
-inner product: one multiplication instead of one for every digit.
+of digits overflows a field. In the product of a word in ascending order and one in descending order, the last field holds
+the inner product: one multiplication instead of one for every digit.
 """
 
 from collections.abc import Sequence
@@ -160,10 +161,10 @@ def walsh_hadamard(counts: Ints) -> Ints:
 def sum_over_hyperplanes(counts: Ints, q: int, dimensions: int) -> Ints:
     """Return, for every point v, the sum of `counts` over the points u with ⟨u, v⟩ = 0.
 
-    **Proof.** Write u = (u₀, w) and v = (v₀, z). Points with u₀ = 0 are the points w of the space with one dimension less and
-    contribute its sums at z, or all of them where z = 0. The others are u = (1, w) with any w in F_q^m, m = dimensions − 1,
-    and contribute S(z, −v₀), S(z, r) = Σ_w counts[w]·[⟨w, z⟩ = r]. With the Fourier transform F of their counts,
-    S(z, r) = (1/q)·Σ_s ω^{sr}·F(s·z): for each point z one transform of length q over the multiples of z. For v = (1, λz) the
+    **Proof.** Write u = (u₀, w) and v = (v₀, z). Points with u₀ = 0 are the points w of the space with one dimension less
+    and contribute its sums at z, or all of them where z = 0. The others are u = (1, w) with any w in F_q^m, m = dimensions
+    − 1, and contribute S(z, −v₀), S(z, r) = Σ_w counts[w]·[⟨w, z⟩ = r]. With the Fourier transform F of their counts, S(z,
+    r) = (1/q)·Σ_s ω^{sr}·F(s·z): for each point z one transform of length q over the multiples of z. For v = (1, λz) the
     multiple is λ⁻¹·v = (λ⁻¹, z), so its sum is S(z, −λ⁻¹).
 
     >>> sum_over_hyperplanes(np.array([1, 10, 100]), 2, 2).tolist()

@@ -1,15 +1,15 @@
-"""Heavy hitters: the most frequent of very many values, found bit by bit, by prefix extension (PEM) [WLJ21].
+"""Heavy hitters: the most frequent of very many values, found bit by bit, by prefix extension (PEM) [WLJ17].
 
-**Theory of operation.** A value is a number of `bits` bits. People are divided at random into rounds; those of round i report
-the first ℓ_i bits of their value by `Projective`, with all of their ε: rounds divide the people, and not the budget. The
-server counts the supports of the candidates of a round, keeps the `keep` largest, and extends each by all endings of the
-next round. A value that many people have has frequent prefixes, so it survives; a prefix is lost where its estimate falls
-among the noise of the others. The last round's candidates are whole values.
+**Theory of operation.** A value is a number of `bits` bits. People are divided at random into rounds; those of round i
+report the first ℓ_i bits of their value by `Projective`, with all of their ε: rounds divide the people, and not the budget.
+The server counts the supports of the candidates of a round, keeps the `keep` largest, and extends each by all endings of
+the next round. A value that many people have has frequent prefixes, so it survives; a prefix is lost where its estimate
+falls among the noise of the others. The last round's candidates are whole values.
 
-**Intervals.** The candidates of the last round were chosen by other people's reports, so their estimates are as of values that
-were fixed before: intervals hold for all of them at once, by Bonferroni over the candidates. They are about the people of
-that round, a random sample of all, and are shown as shares of them. A value that was not found has no interval: what can be
-said is the *detection floor*, the share below which a prefix cannot be told from one that nobody has.
+**Intervals.** The candidates of the last round were chosen by other people's reports, so their estimates are as of values
+that were fixed before: intervals hold for all of them at once, by Bonferroni over the candidates. They are about the people
+of that round, a random sample of all, and are shown as shares of them. A value that was not found has no interval: what can
+be said is the *detection floor*, the share below which a prefix cannot be told from one that nobody has.
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ PAIRS_AT_ONCE = 1 << 21
 
 @dataclass(frozen=True)
 class PrefixSearch:
-    """How heavy hitters are searched for: values of `bits` bits, prefixes of `first` bits and then `step` more in each round,
-    of which the `keep` largest are extended.
+    """How heavy hitters are searched for: values of `bits` bits, prefixes of `first` bits and then `step` more in each
+    round, of which the `keep` largest are extended.
 
     >>> search = PrefixSearch(bits=16, odds=Fraction(3), first=8, step=4, keep=16)
     >>> search.lengths, [oracle.values for oracle in search.oracles]
@@ -77,7 +77,7 @@ class PrefixSearch:
 
         >>> search = PrefixSearch(bits=16, odds=Fraction(3), keep=16)
         >>> round(search.detection_floor([100_000] * 3), 4)
-        0.0199
+        0.0206
         """
         miss, floors, candidates = 1 - read_decimal(confidence, "confidence"), [0.0], 1 << self.first
         for oracle, n, length in zip(self.oracles, people, self.lengths, strict=True):
@@ -119,9 +119,9 @@ class HeavyHitters:
         """What the intervals promise, and what may have been lost."""
         percent = format_down(100 * Fraction(repr(self.confidence)), 6)
         return [
-            f"{sum(self.people):,} reports in {len(self.people)} rounds. All intervals together contain the shares among the "
-            f"people of the last round with probability ≥ {percent}%.",
-            f"A value that less than about {format_up(100 * self.detection_floor, 2)}% of the people have may have been lost.",
+            f"{sum(self.people):,} reports in {len(self.people)} rounds. All intervals together contain the shares among "
+            f"the people of the last round with probability ≥ {percent}%.",
+            f"A value that less than about {format_up(100 * self.detection_floor, 2)}% of the people have may be lost.",
         ]
 
     def __repr__(self) -> str:
@@ -212,4 +212,4 @@ def count_candidates(oracle: Projective, points: Ints, times: Ints, candidates: 
 def _to_vectors(points: Ints, q: int, dimensions: int) -> Ints:
     """The number whose digits are the coordinates of a point."""
     lengths = np.searchsorted(np.array([count_points(q, k) for k in range(1, dimensions)]), points, side="right")
-    return points + np.array([q**k - count_points(q, k) for k in range(dimensions)])[lengths]
+    return np.asarray(points + np.array([q**k - count_points(q, k) for k in range(dimensions)])[lengths], np.int64)

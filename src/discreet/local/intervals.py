@@ -1,33 +1,33 @@
 """Certified intervals for the number of people who have a value, from the number of reports that support it.
 
-**What they cover.** Among n reports, C support a value v that n_v of the n people have. Each person's noise is their own, so C
-is distributed as Bin(n_v, p*) + Bin(n − n_v, q*), exactly, and it grows stochastically with n_v because p* > q*. So the set
-of all m under which C is not in a tail of probability α/2 is an interval that contains n_v with probability at least 1 − α:
-about the people who reported, without any normal approximation, on either side alone too. m is excluded only where an *upper
-bound* on the tail is below α/2, so rounding can only lengthen an interval.
+**What they cover.** Among n reports, C support a value v that n_v of the n people have. Each person's noise is their own,
+so C is distributed as Bin(n_v, p*) + Bin(n − n_v, q*), exactly, and it grows stochastically with n_v because p* > q*. So
+the set of all m under which C is not in a tail of probability α/2 is an interval that contains n_v with probability at
+least 1 − α: about the people who reported, without any normal approximation, on either side alone too. m is excluded only
+where an *upper bound* on the tail is below α/2, so rounding can only lengthen an interval.
 
-**Tails.** Let K(z) = m·ln(1 + p(e^z − 1)) + (n − m)·ln(1 + q(e^z − 1)) be the logarithm of E e^{zS}, s > 0, N a natural number
-and z_j = s + 2πij/N. Expand 1/(1 − e^{−z}) in powers of e^{−z} and e^{K(z)} in powers of e^z: then
+**Tails.** Let K(z) = m·ln(1 + p(e^z − 1)) + (n − m)·ln(1 + q(e^z − 1)) be the logarithm of E e^{zS}, s > 0, N a natural
+number and z_j = s + 2πij/N. Expand 1/(1 − e^{−z}) in powers of e^{−z} and e^{K(z)} in powers of e^z: then
 
     T_N = (1/N)·Σ_j e^{K(z_j) − c·z_j}/(1 − e^{−z_j}) = Σ_ℓ e^{sℓN}·P(S ≥ c + ℓN)  ≥  P(S ≥ c),
 
-the sums over N consecutive j and over all integers ℓ. **Proof** of the direction: every term of the last sum is positive, and
-the one with ℓ = 0 is the tail. N and s decide only how tight it is. Terms beyond |θ| = θ_J are left out, and what they can
-amount to is added: each factor satisfies |1 + p_s(e^{iθ} − 1)|² = 1 − 2p_s(1 − p_s)(1 − cos θ) ≤ e^{−2p_s(1−p_s)(1−cos θ)}, so
-they sum to at most e^{K(s) − cs − V(1 − cos θ_J)}/(1 − e^{−s}), V the variance under the tilted probabilities p_s. Last, each
-term is computed with a relative error below 16u·(n·(s + θ) + c·s + 10), u = 2^-53, which is added too. Lower tails are upper
-tails of n − S.
+the sums over N consecutive j and over all integers ℓ. **Proof** of the direction: every term of the last sum is positive,
+and the one with ℓ = 0 is the tail. N and s decide only how tight it is. Terms beyond |θ| = θ_J are left out, and what they
+can amount to is added: each factor satisfies |1 + p_s(e^{iθ} − 1)|² = 1 − 2p_s(1 − p_s)(1 − cos θ) ≤
+e^{−2p_s(1−p_s)(1−cos θ)}, so they sum to at most e^{K(s) − cs − V(1 − cos θ_J)}/(1 − e^{−s}), V the variance under the
+tilted probabilities p_s. Last, each term is computed with a relative error below 16u·(n·(s + θ) + c·s + 10), u = 2^-53,
+which is added too. Lower tails are upper tails of n − S.
 
 **Shared hash functions** (`FixedHashed`, and the sketches of Apple and RAPPOR) need more. There C depends on which values
-collide under the public functions, and that error does not shrink with n: it is the *floor*. **Hypothesis**: the K functions
-were drawn at random, without looking at anyone's value. **Proof**: given the functions, the noise of n people is a sum of
-independent terms of at most R₁ with total variance at most V, whatever the functions are, so E e^{λ·noise} ≤
-exp(λ²V/2/(1 − λR₁/3)). What the functions add is a mean over K independent functions with expectation 0, terms of at most n,
-and variance F. Both bounds multiply, so the whole error is more than t with probability at most 2·exp(−t²/2/(V + F + R·t/3)),
-R = max(R₁, n/K) (Bernstein). F is at most `collision`·n·min(n, `alike`·M)/K where M is the largest n_v, `collision` the variance
-of one collision, and `alike` how many other values collide with a value only together (g − 1 for linear functions, which map
-lines to lines; 1 where three hashes are independent). M is unknown: if all errors are within their widths, then M is at most
-the largest estimate and its width, a condition on M whose largest solution is used.
+collide under the public functions, and that error does not shrink with n: it is the *floor*. **Hypothesis**: the K
+functions were drawn at random, without looking at anyone's value. **Proof**: given the functions, the noise of n people is
+a sum of independent terms of at most R₁ with total variance at most V, whatever the functions are, so E e^{λ·noise} ≤
+exp(λ²V/2/(1 − λR₁/3)). What the functions add is a mean over K independent functions with expectation 0, terms of at most
+n, and variance F. Both bounds multiply, so the whole error is more than t with probability at most 2·exp(−t²/2/(V + F +
+R·t/3)), R = max(R₁, n/K) (Bernstein). F is at most `collision`·n·min(n, `alike`·M)/K where M is the largest n_v,
+`collision` the variance of one collision, and `alike` how many other values collide with a value only together (g − 1 for
+linear functions, which map lines to lines; 1 where three hashes are independent). M is unknown: if all errors are within
+their widths, then M is at most the largest estimate and its width, a condition on M whose largest solution is used.
 """
 
 from collections.abc import Callable
@@ -183,7 +183,7 @@ def _tilt(s: Floats, p: float) -> Floats:
     return np.asarray(p / (p + (1 - p) * np.exp(-s)))
 
 
-# -- Bernstein's inequality, for shared hash functions and for totals -----------------------------------------------------------
+# -- Bernstein's inequality, for shared hash functions and for totals ----------------------------------------------------
 
 
 def bernstein_width(variance: Fraction | float, largest: Fraction | float, miss: Fraction | float) -> float:

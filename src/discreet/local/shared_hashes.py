@@ -1,8 +1,8 @@
 """Decoding `FixedHashed`, whose functions are shared: by supports with a floor, or by least squares without one.
 
-Let c(u, v) be the share of the public functions under which u and v collide. A report of a person with value u supports v with
-probability q* + M(u, v)·(p* − q*), M(u, v) = (c(u, v) − 1/g)·g/(g − 1), M(v, v) = 1. So the estimate from supports has the mean
-Σ_u M(u, v)·n_u, given the functions: it is off by the collisions, which more reports do not remove.
+Let c(u, v) be the share of the public functions under which u and v collide. A report of a person with value u supports v
+with probability q* + M(u, v)·(p* − q*), M(u, v) = (c(u, v) − 1/g)·g/(g − 1), M(v, v) = 1. So the estimate from supports has
+the mean Σ_u M(u, v)·n_u, given the functions: it is off by the collisions, which more reports do not remove.
 
 **Least squares.** M is public. With its inverse W, the estimates W·n̂ are unbiased given the functions, whatever they are.
 Each is a sum over people of independent terms w_v(h, y) = Σ_u W(v, u)·([h(u) = y] − q*)/(p* − q*), whose variance under each
@@ -114,7 +114,7 @@ def estimate_solved(oracle: FixedHashed, design: Design, supports: Ints, n: int,
 def estimate_with_floor(oracle: FixedHashed, supports: Ints, n: int, miss: Number) -> SharedEstimates:
     """Estimate from supports, with intervals that hold the floor of the public functions."""
     p, q, g = oracle.truth_support, oracle.other_support, oracle.buckets
-    values = (supports - n * float(q)) / float(p - q)
+    values: Floats = np.asarray((supports - n * float(q)) / float(p - q), np.float64)
     one, together = floor_widths(
         float(values.max()),
         n,
@@ -130,8 +130,8 @@ def estimate_with_floor(oracle: FixedHashed, supports: Ints, n: int, miss: Numbe
     squares = max(0.0, float((values**2).sum()) - oracle.values * noise)
     floor = min(squares, float(n) ** 2) / ((g - 1) * oracle.functions)
     explanation = (
-        f"{oracle.functions:,} public hash functions are shared, which adds an error that does not shrink with more reports; the "
-        "intervals hold it if the functions were drawn at random, without looking at anyone's value."
+        f"{oracle.functions:,} public hash functions are shared, which adds an error that does not shrink with more "
+        "reports; the intervals hold it if the functions were drawn at random, without looking at anyone's value."
     )
     size = len(values)
     return SharedEstimates(

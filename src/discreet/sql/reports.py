@@ -168,10 +168,7 @@ def _is_in_range(reports: ReportColumns) -> SQL:
             tests.append(exp.EQ(this=given.copy(), expression=exp.Floor(this=given.copy())))
     if reports.ascending:
         names = reports.names
-        tests += [
-            exp.LT(this=source_column(one), expression=source_column(two))
-            for one, two in pairwise(names)
-        ]
+        tests += [exp.LT(this=source_column(one), expression=source_column(two)) for one, two in pairwise(names)]
     return exp.and_(*tests, copy=False)
 
 
