@@ -7,7 +7,7 @@ import sqlglot
 
 from discreet.local.counting import count_reports
 from discreet.sql.dialects import DUCKDB, POSTGRES, SPARK, Dialect
-from discreet.sql.reports import ReportColumns, count_cells, count_clean, count_column, sum_bits
+from discreet.sql.reports import ReportColumns, count_cells, count_clean, count_column, count_rejected, sum_bits
 from tests.support.local_reports import COLLECTION, ORACLES, VERSION, count_slowly, make_rows, to_columns
 from tests.support.postgres_server import Server, create_table
 
@@ -36,6 +36,7 @@ def format_statements(dialect: Dialect) -> str:
     statements = [
         count_cells(full, source, dialect),
         count_clean(full, source),
+        count_rejected(full, source, dialect),
         sum_bits(0, [("w0", 0), ("w0", 1)], words, source, dialect),
         count_column("y1", lists, source, dialect),
     ]

@@ -70,6 +70,14 @@ def count_clean(reports: ReportColumns, source: SQL) -> exp.Select:
     )
 
 
+def count_rejected(reports: ReportColumns, source: SQL, dialect: Dialect) -> exp.Select:
+    """Count the rows of each kind of rejection, (kind, rows), without looking at nonces."""
+    kinds = exp.select(alias(_classify(reports, dialect), "kind")).from_(source).subquery("classified")
+    kind = column("kind", "classified")
+    bad = exp.LT(this=kind, expression=int_literal(0))
+    return exp.select(kind, exp.Count(this=exp.Star())).from_(kinds).where(bad).group_by(kind.copy())
+
+
 def count_rows(source: SQL) -> exp.Select:
     """Count all rows."""
     return exp.select(exp.Count(this=exp.Star())).from_(source)

@@ -100,6 +100,45 @@ GROUP BY
   "source"."j",
   "source"."b";
 SELECT
+  "classified"."kind",
+  COUNT(*)
+FROM (
+  SELECT
+    CASE
+      WHEN "source"."collection" IS NULL OR "source"."collection" <> '0123'
+      THEN (
+        -1
+      )
+      WHEN "source"."version" IS NULL OR "source"."version" <> 2
+      THEN (
+        -2
+      )
+      WHEN "source"."j" IS NULL
+      OR "source"."b" IS NULL
+      OR ISNAN("source"."b")
+      OR "source"."nonce" IS NULL
+      THEN (
+        -3
+      )
+      WHEN NOT (
+        "source"."j" >= 0
+        AND "source"."j" < CAST(16 AS BIGINT)
+        AND "source"."b" >= 0
+        AND "source"."b" < CAST(2 AS BIGINT)
+        AND "source"."b" = FLOOR("source"."b")
+      )
+      THEN (
+        -4
+      )
+      ELSE 0
+    END AS "kind"
+  FROM reports AS "source"
+) AS classified
+WHERE
+  "classified"."kind" < 0
+GROUP BY
+  "classified"."kind";
+SELECT
   "checked"."kind",
   COUNT(*),
   SUM((
@@ -286,6 +325,45 @@ GROUP BY
   "source"."j",
   "source"."b";
 SELECT
+  "classified"."kind",
+  COUNT(*)
+FROM (
+  SELECT
+    CASE
+      WHEN "source"."collection" IS NULL OR "source"."collection" <> '0123'
+      THEN (
+        -1
+      )
+      WHEN "source"."version" IS NULL OR "source"."version" <> 2
+      THEN (
+        -2
+      )
+      WHEN "source"."j" IS NULL
+      OR "source"."b" IS NULL
+      OR "source"."b" = CAST('NaN' AS DOUBLE PRECISION)
+      OR "source"."nonce" IS NULL
+      THEN (
+        -3
+      )
+      WHEN NOT (
+        "source"."j" >= 0
+        AND "source"."j" < CAST(16 AS BIGINT)
+        AND "source"."b" >= 0
+        AND "source"."b" < CAST(2 AS BIGINT)
+        AND "source"."b" = FLOOR("source"."b")
+      )
+      THEN (
+        -4
+      )
+      ELSE 0
+    END AS "kind"
+  FROM reports AS "source"
+) AS classified
+WHERE
+  "classified"."kind" < 0
+GROUP BY
+  "classified"."kind";
+SELECT
   "checked"."kind",
   COUNT(*),
   SUM((
@@ -471,6 +549,45 @@ WHERE
 GROUP BY
   `source`.`j`,
   `source`.`b`;
+SELECT
+  `classified`.`kind`,
+  COUNT(*)
+FROM (
+  SELECT
+    CASE
+      WHEN `source`.`collection` IS NULL OR `source`.`collection` <> '0123'
+      THEN (
+        -1
+      )
+      WHEN `source`.`version` IS NULL OR `source`.`version` <> 2
+      THEN (
+        -2
+      )
+      WHEN `source`.`j` IS NULL
+      OR `source`.`b` IS NULL
+      OR `source`.`b` = CAST('NaN' AS DOUBLE)
+      OR `source`.`nonce` IS NULL
+      THEN (
+        -3
+      )
+      WHEN NOT (
+        `source`.`j` >= 0
+        AND `source`.`j` < CAST(16 AS BIGINT)
+        AND `source`.`b` >= 0
+        AND `source`.`b` < CAST(2 AS BIGINT)
+        AND `source`.`b` = FLOOR(`source`.`b`)
+      )
+      THEN (
+        -4
+      )
+      ELSE 0
+    END AS `kind`
+  FROM reports AS `source`
+) AS classified
+WHERE
+  `classified`.`kind` < 0
+GROUP BY
+  `classified`.`kind`;
 SELECT
   `checked`.`kind`,
   COUNT(*),
