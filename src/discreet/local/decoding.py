@@ -205,7 +205,7 @@ class LocalAnswer:
         seen = describe_detection(self.n, self.oracle.values, self.oracle.null_variance, 1 - read_decimal(self.confidence))
         if seen >= 1:
             return [
-                "These reports say nothing: even a value that everyone has could not be told from one that nobody has. "
+                "These reports say nothing: even a value that everyone has could not be told from one that no person has. "
                 "Collect more reports, or raise ε."
             ]
         hint = ""

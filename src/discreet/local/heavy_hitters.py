@@ -9,7 +9,7 @@ falls among the noise of the others. The last round's candidates are whole value
 **Intervals.** The candidates of the last round were chosen by other people's reports, so their estimates are as of values
 that were fixed before: intervals hold for all of them at once, by Bonferroni over the candidates. They are about the people
 of that round, a random sample of all, and are shown as shares of them. A value that was not found has no interval: what can
-be said is the *detection floor*, the share below which a prefix cannot be told from one that nobody has.
+be said is the *detection floor*, the share below which a prefix cannot be told from one that no person has.
 """
 
 from collections.abc import Sequence
@@ -148,7 +148,7 @@ def find_heavy_hitters(
 ) -> HeavyHitters:
     """Find the most frequent values from the reports of each round: arrays, frames, files or tables, as in `count_reports`.
 
-    Values whose interval reaches 0 are left out: they cannot be told from values that nobody has.
+    Values whose interval reaches 0 are left out: they cannot be told from values that no person has.
     """
     if len(reports) != len(search.lengths):
         raise BadParameter(

@@ -246,7 +246,7 @@ def floor_widths(
 
 
 def describe_detection(n: int, values: int, null_variance: Fraction, miss: Number = 0.05) -> float:
-    """Return the share of people below which a value cannot be told from one that nobody has: half of the interval of the
+    """Return the share of people below which a value cannot be told from one that no person has: half of the interval of the
     largest of all values, by the normal approximation; ∞ without reports. For planning, not certified.
 
     >>> round(describe_detection(10**6, 128, Fraction(4)), 4)
