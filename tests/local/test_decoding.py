@@ -13,7 +13,7 @@ from discreet.local import shared_hashes
 from discreet.local.bulk import encode_many
 from discreet.local.counting import Counts, count_reports
 from discreet.local.decoding import decode, estimate_exactly, measure_influence, measure_total
-from discreet.local.intervals import invert_counts
+from discreet.local.intervals import bernstein_width, invert_counts
 from discreet.local.odds import odds_for_epsilon
 from discreet.local.oracles import Direct, FixedHashed, Hadamard, SetOracle, Unary
 from discreet.testing import seeded_bits
@@ -120,6 +120,18 @@ def test_many_values_or_few_functions_are_not_solved() -> None:
         count_reports(oracle := FixedHashed(2000, ODDS, 3, 64, "salt"), encode_many(oracle, np.zeros(2000, int)))
     )
     assert "drawn at random" in str(answer.list_notes())
+
+
+def test_the_floor_of_values_on_one_line_is_within_the_widths() -> None:
+    """Two values that collide with a third only together: their floor is twice that of values apart from each other."""
+    oracle, n = FixedHashed(9, Fraction(3), 3, 400, "salt"), 10**7
+    p, q = oracle.truth_support, oracle.other_support
+    supports = np.full(9, int(n * q))
+    supports[[1, 2]] = int(n * (p + q) / 2)  # half of the people have 1, half have 2, and 0 is on their line
+    found = shared_hashes.estimate_with_floor(oracle, supports, n, Fraction(1, 20))
+    floor = Fraction(n * n, 2 * 400)
+    assert found.widths[0] >= bernstein_width(Fraction(n, 4) / (p - q) ** 2 + floor, n / 400, Fraction(9, 200))
+    assert found.joint_widths[0] >= bernstein_width(Fraction(n, 4) / (p - q) ** 2 + floor, n / 400, Fraction(1, 180))
 
 
 def test_no_reports_get_an_answer_that_says_so() -> None:

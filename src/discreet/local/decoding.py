@@ -219,7 +219,7 @@ class LocalAnswer:
 
         low, high = ("joint_lower", "joint_upper") if joint else ("lower", "upper")
         rows = tuple(
-            ((row.label,), (Estimate(row.value, getattr(row, low), getattr(row, high), row.value > row.deviation),))
+            ((row.label,), (Estimate(row.value, getattr(row, low), getattr(row, high), getattr(row, low) > 0),))
             for row in self.rows
         )
         shown: Any = SimpleNamespace(

@@ -32,7 +32,7 @@ their widths, then M is at most the largest estimate and its width, a condition 
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil, inf, log, sqrt
+from math import inf, log, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -255,8 +255,3 @@ def describe_detection(n: int, values: int, null_variance: Fraction, miss: Numbe
     if n == 0:
         return inf
     return float(-ndtri(float(read_probability(miss, "miss")) / 2 / values)) * sqrt(float(null_variance) / n)
-
-
-def count_digits(share: float) -> int:
-    """How many digits of a percentage are worth showing."""
-    return max(0, ceil(-log(share, 10)) - 2) if 0 < share < 1 else 0
