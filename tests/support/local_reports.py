@@ -54,6 +54,10 @@ def make_rows(oracle: SetOracle, count: int = 120, seed: int = 1) -> list[Row]:
                     row["version"] = [None, 1][random.integers(2)]
                 case 6:
                     row["nonce"] = [None, "n3", "n4"][random.integers(3)]
+                case 7:
+                    row[names[len(names) // 2]] = row[names[0]]  # a list that has a value twice
+                case 8:
+                    row[names[0]], row[names[-1]] = row[names[-1]], row[names[0]]
     return rows
 
 
