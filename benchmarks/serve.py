@@ -1,6 +1,6 @@
 """The service beside the local session: `python benchmarks/serve.py` prints the tables, each goal beside its figure.
 
-    python benchmarks/serve.py --requests 100000     the memory of a web process over 10⁵ requests instead of 10⁴
+    python benchmarks/serve.py --requests 100000     the memory over 10⁵ requests instead of 10⁴, alone: about eight minutes
 
 The service is one process (web and worker threads, SQLite) with the release schedule and the limits per token off, on a copy
 of examples/people.csv; clients are other processes' threads on the same machine. New answers are to queries that nobody
@@ -11,19 +11,16 @@ Lomas 0.4.1 is installed into an environment of its own if pip resolves it withi
 the times that were taken by hand on a busy machine with two cores, and says so.
 """
 
-import http.client
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,127 +28,17 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.served import EPSILON, Client, Running, copy_example, start_service, start_team  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
 
-EXAMPLES = HERE.parent / "examples"
 TURNS, CLIENTS, SECONDS, REQUESTS = 300, 8, 8.0, 10_000
 WARM_REQUESTS = 10_000
 """Requests that fill the caches, whose sizes are bounded, before memory is measured."""
 QUERY = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean_pay FROM people WHERE pay > {} GROUP BY dept"
-EPSILON = "0.0001"
 PAGES = ("/", "/t/people", "/t/people/ask", "/asks", "/b", "/r", "/people", "/me", "/trail", "/state", "/lab")
 LOMAS_SECONDS = 60
 LOMAS_BY_HAND = {"answer": 1.9, "estimate": 1.2}
 """Seconds, medians, timing defence set to 0, the same table and query; taken once, on a busy machine with two cores."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A service that runs in another process."""
-
-    port: int
-    token: str
-    cookie: str
-    process: int
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-
-@contextmanager
-def start_service(folder: Path) -> Iterator[Running]:
-    """Serve a copy of the example with the schedule and the limits off."""
-    copy_example(folder)
-    environment = os.environ | {"DISCREET_STATE": str(folder / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, str(HERE / "serve.py"), "--service", str(folder / "data")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    try:
-        assert process.stdout is not None
-        said = json.loads(process.stdout.readline())
-        yield Running(said["port"], said["token"], said["cookie"], process.pid)
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def copy_example(folder: Path) -> None:
-    """Copy the table, with a policy whose least ε allows for many answers."""
-    (folder / "data").mkdir(parents=True)
-    shutil.copy(EXAMPLES / "people.csv", folder / "data")
-    policy = (EXAMPLES / "people.policy.toml").read_text(encoding="utf-8")
-    policy = re.sub(r"least_epsilon = \S+", "least_epsilon = 0.000001", policy)
-    (folder / "data" / "people.policy.toml").write_text(policy, encoding="utf-8")
-
-
-def run_service(folder: Path) -> None:
-    """Be the service: what `discreet serve FOLDER` starts, without schedule and limits."""
-    import socket
-
-    import uvicorn
-
-    from discreet.serve.config import read_folder
-    from discreet.serve.control.model import Role, Scope
-    from discreet.serve.control.store import open_control
-    from discreet.serve.embedded import grant_all, invite, send_at_once
-    from discreet.serve.schedule import JumpFreeClock
-    from discreet.serve.web.app import create_app
-    from discreet.serve.web.settings import WebSettings
-    from discreet.serve.worker.tables import make_folder
-    from discreet.serve.worker.worker import Worker
-
-    bound = socket.create_server(("127.0.0.1", 0))
-    send_at_once(bound)
-    port, clock = bound.getsockname()[1], JumpFreeClock()
-    config = read_folder(folder, epsilon=20)
-    tables = {name: replace(each, classes=()) for name, each in config.tables.items()}
-    config = replace(config, tables=tables, listen=("127.0.0.1", port), address=f"http://127.0.0.1:{port}")
-    make_folder(config.state)
-    settings = WebSettings(config.address, quotes_per_second=None, asks_per_hour=None, max_waiting=None)
-    with open_control(config.control, clock=clock.now) as control:
-        worker = Worker(config, control, clock)
-        worker.start()
-        invitation = invite(control, config, "owner", Role.STEWARD, scopes=(Scope.ASK, Scope.READ, Scope.STEWARD))
-        grant_all(control, worker, "owner")
-        _, cookie = control.add_login("owner")
-        print(json.dumps({"port": port, "token": invitation.token, "cookie": cookie}), flush=True)
-        server = uvicorn.Server(uvicorn.Config(create_app(control, settings), log_config=None, access_log=False))
-        server.run([bound])
-        worker.stop()
-
-
-class Client:
-    """One connection that is kept open."""
-
-    def __init__(self, service: Running) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
-        self.headers = {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}
-        self.cookie = {"Cookie": f"discreet={service.cookie}", "Sec-Fetch-Site": "none"}
-
-    def send(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        """Send a request, and return its status and body."""
-        content = None if body is None else json.dumps(body)
-        self.connection.request(method, path, content, self.headers if headers is None else headers)
-        response = self.connection.getresponse()
-        return response.status, response.read()
-
-    def ask(self, query: str, key: str) -> None:
-        """Ask, and wait for the answer."""
-        headers = self.headers | {"Idempotency-Key": key, "Prefer": "wait=30"}
-        body = {"table": "people", "query": query, "epsilon": EPSILON}
-        status, content = self.send("POST", "/api/v1/asks", body, headers)
-        assert status == 200, content[:500]
-        assert json.loads(content)["state"] == "answered"
-
-    def quote(self, query: str) -> None:
-        """Ask for the cost."""
-        status, content = self.send("POST", "/api/v1/quotes", {"table": "people", "query": query, "epsilon": EPSILON})
-        assert status == 200, content[:500]
-
-    def load(self, path: str) -> None:
-        """Load a page."""
-        status, content = self.send("GET", path, headers=self.cookie)
-        assert status == 200, (path, status, content[:500])
 
 
 def overhead() -> Section:
@@ -241,27 +128,38 @@ def throughput() -> Section:
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
         first = Client(service)
         first.ask(QUERY.format(1), "warm")
-        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(f"{2 + i / 100_000:.5f}"), f"new-{i}"))
-        section.add("new answers per second", f"{rate:.0f}", "≥ 25")
-        rate = count_per_second(service, lambda client, i: client.ask(QUERY.format(1), f"again-{i}"))
-        section.add("recorded answers per second", f"{rate:.0f}", "≥ 300")
-        rate = count_per_second(service, lambda client, i: client.quote(QUERY.format(f"{3 + i / 100_000:.5f}")))
+        new, recorded = count_answers(service)
+        section.add("new answers per second", f"{new:.0f}", "≥ 25")
+        section.add("recorded answers per second", f"{recorded:.0f}", "≥ 300")
+        rate = count_per_second([service], lambda client, i: client.quote(QUERY.format(f"{3 + i / 100_000:.5f}")))
         section.add("quotes per second", f"{rate:.0f}", "")
         first = Client(service)  # the service closes connections that are idle
         pages = {path: [timed(lambda path=path: first.load(path)) for _ in range(60)] for path in PAGES}
         slowest = max(pages, key=lambda path: median(pages[path]))
         shown = f"{slowest}: {median(pages[slowest]):.1f}, p99 {quantile(pages[slowest], 0.99):.1f}"
         section.add(f"{len(PAGES)} pages, the slowest", shown, "≤ 50")
+    with tempfile.TemporaryDirectory(dir=HERE) as name, start_team(Path(name) / "served") as team:
+        Client(team[0]).ask(QUERY.format(1), "warm")
+        new, recorded = count_answers(*team)
+        where = "PostgreSQL ledger and control database, 2 web processes, 2 workers"
+        section.add(f"{where}: new answers per second", f"{new:.0f}", "")
+        section.add(f"{where}: recorded answers per second", f"{recorded:.0f}", "")
     return section
 
 
-def count_per_second(service: Running, run: Callable[[Client, int], None]) -> float:
+def count_answers(*services: Running) -> tuple[float, float]:
+    """Return how many new and how many recorded answers come in a second, from web processes that share a queue."""
+    new = count_per_second(services, lambda client, i: client.ask(QUERY.format(f"{2 + i / 100_000:.5f}"), f"new-{i}"))
+    return new, count_per_second(services, lambda client, i: client.ask(QUERY.format(1), f"again-{i}"))
+
+
+def count_per_second(services: Sequence[Running], run: Callable[[Client, int], None]) -> float:
     """Return how often all clients together do something in a second."""
     numbers, lock, done, problems = iter(range(1 << 30)), threading.Lock(), [0] * CLIENTS, list[Exception]()
     start = time.perf_counter()
 
     def work(which: int) -> None:
-        client = Client(service)
+        client = Client(services[which % len(services)])
         while time.perf_counter() - start < SECONDS:
             with lock:
                 number = next(numbers)
@@ -286,28 +184,38 @@ def memory() -> Section:
     """Whether a service that is asked much grows."""
     section = Section(
         "Serving: memory",
-        f"Resident memory of the process after tenths of {REQUESTS:,} requests, {WARM_REQUESTS:,} others before them: "
-        "quotes of queries that all differ, recorded answers, tables, pages. Goal: at most 5% more in the second half.",
+        f"Resident memory of the process after tenths of {REQUESTS:,} requests of {CLIENTS} clients, and {WARM_REQUESTS:,} "
+        "others before them: quotes of queries that all differ, recorded answers, tables, pages. Goal: at most 5% more in "
+        "the second half.",
         ["requests", "megabytes"],
     )
     with tempfile.TemporaryDirectory(dir=HERE) as name, start_service(Path(name) / "served") as service:
-        client, sizes = Client(service), []
-        client.ask(QUERY.format(1), "first")
-        for i in range(-WARM_REQUESTS, REQUESTS):
-            match i % 4:
-                case 0:
-                    client.quote(QUERY.format(f"{20 + i / 10_000:.4f}"))
-                case 1:
-                    client.ask(QUERY.format(1), f"again-{i}")
-                case 2:
-                    client.send("GET", "/api/v1/tables/people")
-                case _:
-                    client.load(PAGES[i // 4 % len(PAGES)])
-            if i >= 0 and (i + 1) % (REQUESTS // 10) == 0:
-                sizes.append(resident_megabytes(service.process))
-                section.add(f"{i + 1:,}", f"{sizes[-1]:.0f}")
-    section.add("growth in the second half", f"{sizes[-1] / sizes[4] - 1:+.1%}")
+        Client(service).ask(QUERY.format(1), "first")
+        sizes, start = list[float](), time.perf_counter()
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            for first, end in [(-WARM_REQUESTS, 0), *((i * REQUESTS // 10, (i + 1) * REQUESTS // 10) for i in range(10))]:
+                list(pool.map(partial(send_mixed, service), [range(first + i, end, CLIENTS) for i in range(CLIENTS)]))
+                if first >= 0:
+                    sizes.append(resident_megabytes(service.process))
+                    section.add(f"{end:,}", f"{sizes[-1]:.0f}")
+        section.add("growth in the second half", f"{sizes[-1] / sizes[4] - 1:+.1%}")
+        section.add("minutes for all", f"{(time.perf_counter() - start) / 60:.1f}")
     return section
+
+
+def send_mixed(service: Running, numbers: Iterable[int]) -> None:
+    """Send one request of some kind for each number, over one connection."""
+    client = Client(service)
+    for i in numbers:
+        match i % 4:
+            case 0:
+                client.quote(QUERY.format(f"{20 + i / 100_000:.5f}"))
+            case 1:
+                client.ask(QUERY.format(1), f"again-{i}")
+            case 2:
+                client.send("GET", "/api/v1/tables/people")
+            case _:
+                client.load(PAGES[i // 4 % len(PAGES)])
 
 
 def resident_megabytes(process: int) -> float:
@@ -337,10 +245,7 @@ def quantile(values: list[float], share: float) -> float:
 SECTIONS = [overhead, throughput, memory]
 
 if __name__ == "__main__":
-    if "--service" in sys.argv:
-        run_service(Path(sys.argv[sys.argv.index("--service") + 1]))
-        sys.exit()
     if "--requests" in sys.argv:
-        REQUESTS = int(sys.argv[sys.argv.index("--requests") + 1])
+        REQUESTS, SECTIONS = int(sys.argv[sys.argv.index("--requests") + 1]), [memory]
     for make in SECTIONS:
         print(make().markdown(), flush=True)

@@ -20,9 +20,10 @@ import pytest
 from discreet.remote.client import open_remote
 from discreet.serve.config import read_folder
 from discreet.serve.control.store import open_control
+from tests.support import console
 
 COMMAND = (sys.executable, "-m", "discreet", "serve")
-START_SECONDS = 60
+START_SECONDS, STOP_SECONDS = 60, 15  # on a busy machine
 SQL = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 
@@ -94,16 +95,25 @@ def test_the_first_remote_answer(folder: Path) -> None:
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120)
+    return console.run("serve", *arguments)
 
 
-def test_a_port_that_is_taken_is_refused_before_anything_is_made(folder: Path) -> None:
-    with serve(folder) as (printed, _):
-        port = find(r"127.0.0.1:(\d+)", printed)
-        refused = run(str(folder), "--port", port, "--no-browser")
-    assert refused.returncode == 2
-    assert "--port" in refused.stderr
-    assert "Traceback" not in refused.stderr
+def test_two_services_share_neither_port_nor_state_and_one_ends_while_it_runs_an_ask(folder: Path) -> None:
+    with serve(folder) as (printed, process):
+        token, address = find(r'token="(dsc_[\w-]+)"', printed), find(r'connect\("(http://127.0.0.1:\d+)/people"', printed)
+        port = address.rpartition(":")[2]
+        assert port != "0"
+        taken = run(str(folder), "--port", port, "--no-browser")
+        assert (taken.returncode, "--port" in taken.stderr) == (2, True), taken.stderr
+        second = run(str(folder), "--port", "0", "--no-browser")
+        assert (second.returncode, "another process serves this folder" in second.stderr) == (2, True), second.stderr
+        body = {"table": "people", "query": SQL, "epsilon": "0.1"}  # the token that the first one printed still works
+        asked = httpx.post(f"{address}/api/v1/asks", json=body, headers={"Authorization": f"Bearer {token}"})
+        assert (asked.status_code, asked.json()["state"]) == (202, "waiting"), asked.text
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert time.monotonic() - start < STOP_SECONDS
 
 
 def test_check_lists_what_is_wrong(folder: Path) -> None:
@@ -126,10 +136,13 @@ def test_schedules_are_proposed_from_invented_rows(folder: Path) -> None:
 
 
 def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Path) -> None:
+    policy, public = folder / "people.policy.toml", '[public]\n"cities" = "public/cities.csv"\n'
+    (folder / "public").mkdir()
+    (folder / "public" / "cities.csv").write_text("dept,city\nsales,Rome\nlegal,Oslo\n")
+    policy.write_text(f"{policy.read_text()}\n{public}")
     with serve(folder):
         pass
     config = read_folder(folder)
-    policy = folder / "people.policy.toml"
     with open_control(config.control, create=False) as control:
         entry = control.find_table("people")
         assert entry is not None
@@ -143,10 +156,12 @@ def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Pa
     assert accepted.returncode == 0, accepted.stderr
     assert "upper = 300" in policy.read_text()
     assert "salt" not in policy.read_text()
+    assert policy.read_text().endswith(f"\n{public}")  # paths are no part of a proposal, and stay
     with open_control(config.control, create=False) as control:
         after = control.find_table("people")
         assert after is not None
         assert (after.policy_version, "upper = 300" in after.policy) == (2, True)
+        assert [each["name"] for each in after.public] == ["cities"]
         assert after.policy_hash != entry.policy_hash
     assert run("policy-accept", str(folder), "people", str(wider.version)).returncode == 2
     link = run("invite", str(folder), "eve", "--role", "reader")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.wheel import ROOT, list_files, list_requirements, read_metadata, unpack
+from tests.support.wheel import ROOT, link_alone, list_requirements, read_metadata, unpack
 
 RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from discreet.cli import main; main()"
 
@@ -16,13 +16,6 @@ RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from discreet.cli import
 def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, unpacked."""
     return unpack(wheel, tmp_path_factory.mktemp("site"))
-
-
-def installed_alone(unpacked: Path, names: list[str], place: Path) -> Path:
-    """A folder with the wheel and these distributions, and nothing else that this environment holds."""
-    for top in {*list_files(names), *unpacked.iterdir()}:
-        (place / top.name).symlink_to(top)
-    return place
 
 
 def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +39,7 @@ def test_the_wheel_holds_the_pages_and_no_pictures(unpacked: Path) -> None:
 
 
 def test_the_command_runs_with_the_wheels_own_requirements_alone(unpacked: Path, tmp_path: Path) -> None:
-    place = installed_alone(unpacked, list_requirements(read_metadata(unpacked)), tmp_path)
+    place = link_alone(unpacked, list_requirements(read_metadata(unpacked)), tmp_path)
     help_text = run(place, "--help")
     assert help_text.returncode == 0, help_text.stderr
     assert "ask" in help_text.stdout
@@ -59,7 +52,7 @@ def test_the_command_runs_with_the_wheels_own_requirements_alone(unpacked: Path,
 def test_a_wheel_without_typer_has_a_command_that_dies(unpacked: Path, tmp_path: Path) -> None:
     """So the test above sees a requirement that is missing."""
     names = [name for name in list_requirements(read_metadata(unpacked)) if name not in ("typer", "rich")]
-    done = run(installed_alone(unpacked, names, tmp_path), "--help")
+    done = run(link_alone(unpacked, names, tmp_path), "--help")
     assert done.returncode != 0
     assert "ModuleNotFoundError: No module named 'typer'" in done.stderr
 

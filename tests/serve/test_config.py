@@ -1,13 +1,16 @@
 """What a service serves: all problems at once, each with its key, and no secret in the file."""
 
+import os
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from discreet.errors import BadParameter, PlanRefused
+from discreet.serve.checking import check_service
 from discreet.serve.config import DEFAULT_CLASSES, parse_config, read_config, read_folder
-from tests.support.served_tables import write_table
+from tests.support.served_tables import configure, start_service, write_table
 
 TEAM = """
 [service]
@@ -41,6 +44,7 @@ least_epsilon = 0.001
 [tables.people.rules]
 epsilon_per_ask = 0.05
 epsilon_per_day = 0.2
+two_stewards_above = 0.5
 declared_keys_only = true
 
 [alerts]
@@ -63,6 +67,7 @@ def test_a_serve_toml_for_a_team() -> None:
     assert people.classes == (1.0, 5.0, 60.0)
     assert people.policy == Path("/srv/policies/people.toml")
     assert people.rules.epsilon_per_ask == "1/20"
+    assert people.rules.two_stewards_above == "1/2"
     assert people.least_epsilon == Fraction(1, 1000)
     assert config.populations["employees"].delta == Fraction(1, 10**9)
     assert config.alerts is not None
@@ -120,6 +125,68 @@ def test_a_proxy_or_a_certificate_allows_other_networks() -> None:
     text = TEAM.replace("unix:/run/discreet/web.sock", "0.0.0.0:80")
     parse(text.replace("[service]", "[service]\nbehind_proxy = true"))
     parse(text.replace("[service]", '[service]\ncertificate = "c.pem"\ncertificate_key = "k.pem"'))
+
+
+def test_who_listens_on_a_network_says_what_people_type() -> None:
+    text = TEAM.replace("unix:/run/discreet/web.sock", "0.0.0.0:80").replace("[service]", "[service]\nbehind_proxy = true")
+    with pytest.raises(BadParameter, match=r"service\.address is missing"):
+        parse(text.replace('address = "https://dp.example.org"', ""))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"port": 65536}, "port is 65536: not a port"),
+        ({"port": -1}, "port is -1: not a port"),
+        ({"host": "0.0.0.0"}, "host is '0.0.0.0': tokens would cross the network unencrypted.* behind_proxy="),
+    ],
+)
+def test_where_a_folder_cannot_be_served(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+    write_table(tmp_path / "data")
+    with pytest.raises(BadParameter, match=words):
+        read_config(tmp_path / "data", **given)
+
+
+def test_where_a_service_listens(tmp_path: Path) -> None:
+    write_table(tmp_path / "data")
+    behind = read_config(tmp_path / "data", host="0.0.0.0", port=80, behind_proxy=True)
+    assert (behind.listen, behind.address) == (("0.0.0.0", 80), "http://127.0.0.1:80")
+    free = read_config(tmp_path / "data", port=0).at_port(4321)
+    assert (free.listen, free.address) == (("127.0.0.1", 4321), "http://127.0.0.1:4321")
+    team = TEAM.replace("unix:/run/discreet/web.sock", "127.0.0.1:80")
+    for text, address in (
+        (team, "https://dp.example.org"),
+        (team.replace('address = "https://dp.example.org"', ""), "http://127.0.0.1:4321"),
+    ):
+        named = parse_config(text, tmp_path, port=0).at_port(4321)
+        assert (named.listen, named.address) == (("127.0.0.1", 4321), address)
+    assert parse_config(TEAM, tmp_path, port=81).listen == ("127.0.0.1", 81)  # another web process beside the first
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('unit = "id"\n', "", "people.policy.toml, unit: missing"),
+        ("[columns.pay]", "[columns.pay", "people.policy.toml, text"),
+    ],
+)
+def test_a_check_names_the_policy_that_is_wrong(tmp_path: Path, before: str, after: str, words: str) -> None:
+    write_table(tmp_path / "data")
+    policy = tmp_path / "data" / "people.policy.toml"
+    policy.write_text(policy.read_text().replace(before, after))
+    found = check_service(read_config(tmp_path / "data"))
+    assert [each.what for each in found if each.problem is not None] == ["policy of people"]
+    assert words in str(found[0].problem)
+    with pytest.raises(BadParameter, match=words), start_service(configure(tmp_path / "data")):
+        raise AssertionError("it started")
+
+
+def test_a_check_names_a_state_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(tmp_path / "data")
+    config = read_config(tmp_path / "data")
+    assert all(each.problem is None for each in check_service(config))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "it may not be written" in str(check_service(config)[-1].problem)
 
 
 def test_a_folder(tmp_path: Path) -> None:

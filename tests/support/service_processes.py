@@ -27,6 +27,7 @@ from discreet.remote.connection import open_http
 from discreet.serve.config import ServiceConfig
 from discreet.serve.control.model import Scope
 from discreet.serve.control.store import open_control
+from discreet.serve.schedule import MAX_OVERRUNS
 from discreet.serve.worker.worker import WorkerSettings
 from tests.support.served_tables import SETTINGS, start_service
 
@@ -52,7 +53,7 @@ class Processes:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.kills = {"web": 0, "worker": 0}
         self.user: str | None = None  # as whom web processes run
-        self.slow: dict[str, float] = {}  # the seconds that the engine of a table takes longer
+        self.max_overruns = MAX_OVERRUNS  # after which a worker pauses an account
         self.http = open_http(is_loopback=True)
 
     def prepare(self, *people: str) -> None:
@@ -61,7 +62,7 @@ class Processes:
             for person in people:
                 scopes = (Scope.ASK, Scope.READ)
                 self.tokens[person] = service.control.add_token(person, "test", scopes=scopes)[1]
-        (self.folder / "config.pickle").write_bytes(pickle.dumps((self.config, self.slow)))
+        (self.folder / "config.pickle").write_bytes(pickle.dumps((self.config, self.max_overruns)))
 
     def start(self, webs: int = 1, workers: int = 1) -> None:
         """Start processes, and wait until the web processes answer and the workers have registered."""
@@ -203,40 +204,28 @@ def become(user: str) -> None:
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
 
 
-def serve_worker(config: ServiceConfig, slow: dict[str, float]) -> None:
+def serve_worker(config: ServiceConfig, max_overruns: int) -> None:
     """Take jobs until a signal ends it."""
     from discreet.serve.schedule import JumpFreeClock
+    from discreet.serve.worker import jobs
     from discreet.serve.worker.worker import Worker
 
-    clock = JumpFreeClock()
+    clock, jobs.MAX_OVERRUNS = JumpFreeClock(), max_overruns
     with open_control(config.control, create=False, clock=clock.now) as control:
         worker = Worker(config, control, clock, replace(WORKER, slots=config.slots))
         worker.start()
-        for table, seconds in slow.items():
-            slow_down(worker.tables._tables[table].source.engine, seconds)
         signal.sigwait({signal.SIGTERM})
         worker.stop()
 
 
-def slow_down(engine: Any, seconds: float) -> None:
-    """Let an engine take longer, without using the processor."""
-    original = engine.run
-
-    def run(bounded: Any) -> Any:
-        time.sleep(seconds)
-        return original(bounded)
-
-    engine.run = run
-
-
 def main(kind: str, folder: str, port: str = "0", user: str | None = None) -> None:
     """Serve."""
-    config, slow = pickle.loads((Path(folder) / "config.pickle").read_bytes())
+    config, max_overruns = pickle.loads((Path(folder) / "config.pickle").read_bytes())
     if kind == "web":
         serve_web(config, int(port), user)
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        serve_worker(config, slow)
+        serve_worker(config, max_overruns)
 
 
 if __name__ == "__main__":

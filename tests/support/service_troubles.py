@@ -1,4 +1,4 @@
-"""What happens to the machines under a service: disks that are full for a while, databases that end every connection."""
+"""What happens to the machines under a service: disks that are full for a while, databases that are restarted."""
 
 import resource
 import threading
@@ -6,23 +6,24 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-import psycopg
-from psycopg import sql
-
+from tests.support.postgres_server import start_server, stop_server
 from tests.support.service_processes import Processes
 
 Trouble = Callable[[Processes], AbstractContextManager[None]]
 
 
 @contextmanager
-def _repeat(begin: Callable[[], None], end: Callable[[], None], seconds: float, pause: float) -> Iterator[None]:
-    """Begin and end something again and again, in a thread."""
+def _repeat(
+    begin: Callable[[], None], end: Callable[[], None], seconds: float, pause: float, times: int | None = None
+) -> Iterator[None]:
+    """Begin and end something again and again, in a thread; so many times if that is given, else until the
+    block ends."""
     stopped = threading.Event()
     rounds = 0
 
     def run() -> None:
         nonlocal rounds
-        while not stopped.wait(pause):
+        while rounds != times and not stopped.wait(pause):
             begin()
             stopped.wait(seconds)
             end()
@@ -35,7 +36,8 @@ def _repeat(begin: Callable[[], None], end: Callable[[], None], seconds: float, 
     finally:
         stopped.set()
         thread.join()
-    assert rounds, "the trouble came too late to matter"
+    assert rounds > 0, "the trouble came too late to matter"
+    assert times in (None, rounds), "the trouble came too late to matter"
 
 
 def fill_disks(processes: Processes) -> AbstractContextManager[None]:
@@ -50,22 +52,15 @@ def fill_disks(processes: Processes) -> AbstractContextManager[None]:
     return _repeat(lambda: limit(1024), lambda: limit(resource.RLIM_INFINITY), 1.0, 1.0)
 
 
-def end_connections(cluster: str, *addresses: str) -> Trouble:
-    """Return a trouble: databases that end every connection and take none for a second, as when a server restarts."""
-    names = [psycopg.conninfo.conninfo_to_dict(address)["dbname"] for address in addresses]
+def restart_server(cluster: str) -> Trouble:
+    """Return a trouble: the server of a cluster is stopped for a moment and started again on the same folder, once by a
+    crash and once in order."""
+    modes = iter(("immediate", "fast"))
 
-    def change(allowed: bool) -> None:
-        with psycopg.connect(cluster, autocommit=True) as owner:
-            for name in names:
-                owner.execute(
-                    sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}").format(
-                        sql.Identifier(str(name)), sql.SQL("true" if allowed else "false")
-                    )
-                )
-                if not allowed:
-                    owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+    def stop() -> None:
+        stop_server(cluster, next(modes))
 
-    return lambda _: _repeat(lambda: change(False), lambda: change(True), 1.0, 1.5)
+    return lambda _: _repeat(stop, lambda: start_server(cluster), 0.5, 1.5, times=2)
 
 
 def watch_log(folder: Path) -> str:

@@ -12,7 +12,7 @@ Table: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
 
 def tilt(sets: dict[frozenset[int], Fraction], odds: Fraction, values: int) -> Table:
-    """The set oracle with this base law over sets, tilted by `odds` where a set holds the value."""
+    """The set oracle with this base distribution over sets, tilted by `odds` where a set holds the value."""
     rows = []
     for x in range(values):
         weights = [base * (odds if x in y else 1) for y, base in sets.items()]
@@ -27,7 +27,7 @@ def make_direct(odds: Fraction, values: int) -> tuple[Table, SetResponseEvent]:
 
 
 def make_unary(odds: Fraction, values: int) -> tuple[Table, SetResponseEvent]:
-    """Optimised unary encoding: the base law keeps every other bit with probability 1/(odds + 1)."""
+    """Optimised unary encoding: the base keeps every other bit with probability 1/(odds + 1)."""
     one = 1 / (odds + 1)
     sets: dict[frozenset[int], Fraction] = {}
     for bits in product((0, 1), repeat=values):

@@ -88,6 +88,13 @@ def make_environment(wheel: Path, folder: Path, *extras: str) -> Environment:
     return made
 
 
+def link_alone(unpacked: Path, names: list[str], place: Path) -> Path:
+    """Link the wheel and these distributions into a folder, and nothing else that this environment holds."""
+    for top in {*list_files(names), *unpacked.iterdir()}:
+        (place / top.name).symlink_to(top)
+    return place
+
+
 def unpack(wheel: Path, folder: Path) -> Path:
     """Unpack a wheel into a folder."""
     ZipFile(wheel).extractall(folder)

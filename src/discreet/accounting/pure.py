@@ -19,12 +19,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
     SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -69,6 +71,10 @@ def pure(event: Event) -> Fraction | float:
             return max((pure(branch) for branch in branches), default=Fraction(0))
         case Group(event=inner, size=size):
             return size * pure(inner)
+        case Memoised():
+            return pure(event.unconditional)
+        case Shuffled(event=inner):
+            return pure(inner)  # the multiset is post-processing of all reports, each by its sender
         case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             return amplify(pure(inner), rate)
         case _:

@@ -54,12 +54,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
     SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -115,7 +117,7 @@ def _renyi(event: Event, order: Fraction) -> Fraction | float:
             return three_point_divergence(to_rational(pure(event)), odds * low, low, 1 - (odds + 1) * low, order)
         case ExponentialEvent(epsilon=epsilon):
             return min(order * epsilon**2 / 8, response_divergence(epsilon, order))  # [CR21, Lemma 3.4], bounded range
-        case PermuteAndFlipEvent() | Claim() | OptimalPartitionSelectionEvent():
+        case PermuteAndFlipEvent() | Claim() | OptimalPartitionSelectionEvent() | Shuffled():
             return renyi_from_pure(pure(event), order)
         case BinomialEvent() | ThresholdEvent():
             return inf  # outputs that only one neighbour can give
@@ -128,6 +130,8 @@ def _renyi(event: Event, order: Fraction) -> Fraction | float:
             if not isinstance(inner, Group):
                 return _renyi(inner, order)
             return min(order * zcdp(inner), renyi_from_pure(pure(inner), order))
+        case Memoised():
+            return _renyi(event.unconditional, order)
         case Subsampled(event=inner, rate=rate):
             return _renyi_subsampled(inner, rate, order)
         case SampledWithoutReplacement(event=inner, rate=rate):

@@ -21,12 +21,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
     SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -62,6 +64,7 @@ def zcdp(event: Event) -> Fraction | float:
             PermuteAndFlipEvent()
             | RandomizedResponseEvent()
             | SetResponseEvent()
+            | Shuffled()
             | Claim()
             | OptimalPartitionSelectionEvent()
         ):
@@ -74,6 +77,8 @@ def zcdp(event: Event) -> Fraction | float:
             return max((zcdp(branch) for branch in branches), default=Fraction(0))
         case Group(event=inner, size=size):
             return size**2 * zcdp(inner)  # [BS16, Prop. 1.9]
+        case Memoised():
+            return zcdp(event.unconditional)
         case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             # Sampling never hurts; where a pure bound survives it may be smaller, else ρ itself is all that is proven.
             return min(zcdp(inner), _from_pure(amplify(pure(inner), rate)))

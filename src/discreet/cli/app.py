@@ -20,7 +20,6 @@ from shlex import quote
 from typing import Annotated, Any
 
 import typer
-from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
@@ -117,22 +116,23 @@ class Command(TyperCommand):
                 if times > 1 and not each.multiple and not getattr(each, "is_flag", True):
                     ctx.fail(f"Option {each.opts[0]} takes one value, and is given {times} times. Give it once.")
             return super().parse_args(ctx, args)
-        except UsageError as mistake:
-            mistake.ctx = mistake.ctx or ctx
+        except TyperException as mistake:
             self._explain_usage(mistake, ctx, given)
             raise
 
     def _explain_usage(self, mistake: Any, ctx: Any, given: list[str]) -> None:
-        """Say all that is missing, what an extra argument may be, and which option was meant."""
+        """Say all that is missing, what an extra argument may be, and which option was meant. The kinds of mistakes have no
+        public names, so they are told apart by what they state."""
+        mistake.ctx = getattr(mistake, "ctx", None) or ctx
         flags = {flag for each in self.params for flag in each.opts}
-        if isinstance(mistake, NoSuchOption) and OTHER_FLAGS.get(mistake.option_name) in flags:
+        if hasattr(mistake, "possibilities") and OTHER_FLAGS.get(mistake.option_name) in flags:
             mistake.possibilities = [OTHER_FLAGS[mistake.option_name]]
-        elif isinstance(mistake, MissingParameter):
+        elif isinstance(mistake, typer.BadParameter) and hasattr(mistake, "param_type"):  # it is missing
             found = self.make_parser(ctx).parse_args(args=given)[0]
             missing = [each.opts[0] for each in self.get_params(ctx) if each.required and found.get(each.name) is None]
             example = _EXAMPLE.search(self.epilog or "")
             text = f"Missing: {', '.join(missing)}." + (f" Example: {example[1]}" if example else "")
-            raise UsageError(text, ctx) from None
+            ctx.fail(text)
         elif extra := _EXTRA.fullmatch(mistake.message):
             names = {each.name for each in self.params}
             hint = "Put the whole query in double quotes" if "sql" in names else "Leave it out, or put a text in quotes"

@@ -8,7 +8,7 @@ import typer
 from discreet.cli.app import BUDGETING, app
 from discreet.cli.completion import complete_accounts
 from discreet.cli.options import Json, LedgerArgument, Token
-from discreet.cli.output import print_json, print_line, print_styled
+from discreet.cli.output import print_json, print_line, print_styled, read_token
 from discreet.errors import BadParameter
 from discreet.paths import is_service
 
@@ -60,7 +60,7 @@ def _show_service(address: str, account: str | None, token: str | None, json: bo
 
     if account is not None:
         raise BadParameter("account", account, "a service knows your account by your token", "leave it out")
-    session = connect(address, token=token)
+    session = connect(address, token=read_token(token, address))
     mine, together = session.budget, session.remaining
     if json:
         print_json({"budget": mine.to_dict(), "remaining": together.to_dict()})

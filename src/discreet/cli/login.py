@@ -1,13 +1,12 @@
 """`discreet login` and `discreet logout`: store and forget the token for a service."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from discreet.cli.app import ASKING, app
 from discreet.cli.options import Json
-from discreet.cli.output import print_json, print_line
+from discreet.cli.output import print_json, print_line, read_token
 
 Service = Annotated[str, typer.Argument(metavar="ADDRESS", help="The address of the service: https://data.example.")]
 
@@ -24,7 +23,7 @@ def login(
     from discreet.remote import trust
     from discreet.remote.client import open_service, read_identity
 
-    secret = token if token != "-" else _read_token(service)
+    secret = read_token(token, service)
     connection = open_service(service, secret)
     read_identity(connection)
     tables = connection.get("/tables")
@@ -59,12 +58,3 @@ def logout(
     print_line(f"The token for {address} is forgotten." if dropped else f"No token for {address} was stored.")
     if forget:
         print_line("Its key and its ledger's newest entry are forgotten." if known else "Nothing else was known of it.")
-
-
-def _read_token(service: str) -> str:
-    """Read the token from the standard input; in a terminal, say where it is and ask for it without showing it."""
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().strip()
-    print_line(f"Copy a token from {service.rstrip('/')}/tokens, or ask a steward for one.")
-    secret: str = typer.prompt("Token", hide_input=True)
-    return secret.strip()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -22,7 +22,7 @@ from discreet.cli.completion import (
     complete_ledgers,
     complete_words,
 )
-from discreet.cli.output import parse_number
+from discreet.cli.output import parse_number, read_token
 from discreet.errors import BadParameter, DiscreetError
 from discreet.paths import is_service
 from discreet.query.schema import about_column
@@ -91,7 +91,9 @@ LedgerOption: TypeAlias = Annotated[
 Token: TypeAlias = Annotated[
     str | None,
     make_option(
-        LEDGER_PANEL, "Your token for a service; DISCREET_TOKEN or that of discreet login, unless given.", "--token"
+        LEDGER_PANEL,
+        "Your token for a service; - reads it. DISCREET_TOKEN or that of discreet login, unless given.",
+        "--token",
     ),
 ]
 AccountName: TypeAlias = Annotated[
@@ -417,8 +419,7 @@ class QueryArguments:
         delta = parse_number(self.delta, "delta")
         paid = {"ledger": self.ledger, "account": self.account, "currency": self.currency, "epsilon": self.budget}
         given |= {name: each for name, each in paid.items() if each is not None} | ({"delta": delta} if delta else {})
-        opened = connect(options.source, token=self.token, **given)
-        return cast("RemoteSession", opened)
+        return connect(options.source, token=read_token(self.token, options.source), **given)
 
     def _list_missing(self, options: SourceOptions, refused: BadParameter) -> BadParameter:
         """Return what is missing besides the unit or the ε; what was refused, if it is neither of them."""

@@ -1,11 +1,11 @@
-"""Numbers as typed, and what commands print: JSON for programs; lines, tables and a progress bar for people."""
+"""Numbers and tokens as typed, and what commands print: JSON for programs; lines, tables and a progress bar for people."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.text import to_printable, to_printable_lines
 
@@ -18,6 +18,22 @@ def parse_number(text: str, name: str) -> Fraction:
     from discreet._numbers import parse_rational
 
     return parse_rational(text, name)
+
+
+_Typed = TypeVar("_Typed", str, str | None)
+
+
+def read_token(token: _Typed, service: str) -> _Typed:
+    """Return a token that was typed; for -, read it from the standard input, where no list of processes shows it. In a
+    terminal, say where to get one, and ask for it without showing it."""
+    if token != "-":
+        return token
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().strip()
+    from typer import echo, prompt
+
+    echo(f"Make a token on the page /me of the service ({service}), or ask a steward for one.", err=True)
+    return str(prompt("Token", hide_input=True, err=True)).strip()
 
 
 def print_json(value: Any) -> None:

@@ -33,7 +33,11 @@ Target = Annotated[str, typer.Argument(metavar="FOLDER|serve.toml", help="A fold
 )
 def serve_run(
     target: Target,
-    port: Annotated[int | None, typer.Option(help="The port on 127.0.0.1; 8765 unless given.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port; 8765 unless given, 0 for a free one.")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="The address to listen on; 127.0.0.1 unless given. Others need a certificate or --behind-proxy."),
+    ] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="The ε of a folder's budget when it is first served; 3 unless given.")
     ] = None,
@@ -59,7 +63,7 @@ def serve_run(
     from discreet.serve.embedded import run
 
     amount = None if epsilon is None else parse_number(epsilon, "epsilon")
-    config = read_config(target, port=port, epsilon=amount, behind_proxy=behind_proxy)
+    config = read_config(target, port=port, host=host, epsilon=amount, behind_proxy=behind_proxy)
     if config.embedded and web != worker:
         given = "--web" if web else "--worker"
         raise BadParameter(given, "given", "a folder is served by one process", "write a serve.toml")

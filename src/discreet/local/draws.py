@@ -44,7 +44,7 @@ class TapeDraws:
     """
 
     def __init__(self, tape: bytes) -> None:
-        self._tape, self.consumed = tape, 0
+        self.tape, self.consumed = tape, 0
 
     def take(self, count: int) -> bytes:
         """Return the next bytes of the tape.
@@ -53,9 +53,9 @@ class TapeDraws:
             BadParameter: the tape has ended.
         """
         end = self.consumed + count
-        if end > len(self._tape):
-            raise BadParameter("tape", f"{len(self._tape)} bytes", "too short for the report", "give a longer tape")
-        taken, self.consumed = self._tape[self.consumed : end], end
+        if end > len(self.tape):
+            raise BadParameter("tape", f"{len(self.tape)} bytes", "too short for the report", "give a longer tape")
+        taken, self.consumed = self.tape[self.consumed : end], end
         return taken
 
 

@@ -15,7 +15,7 @@ what an answer cost and promises is what the service states, and a certificate p
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -39,6 +39,7 @@ from discreet.remote import trust
 from discreet.remote.plain import malformed, rational_from_plain, to_shown_text
 from discreet.remote.problems import from_problem
 from discreet.remote.wire import answer_from_wire, budget_from_wire, quote_from_wire, remaining_from_wire, table_from_wire
+from discreet.session.asking import Asking
 from discreet.session.executor import RunOptions
 from discreet.text import to_printable
 from discreet.units import Neighbours
@@ -46,7 +47,6 @@ from discreet.units import Neighbours
 if TYPE_CHECKING:
     import httpx
 
-    from discreet import noise
     from discreet.query import QueryLike
     from discreet.remote.connection import Connection
     from discreet.session.session import Session
@@ -57,7 +57,7 @@ PROGRESS_SECONDS = 1
 
 
 @dataclass(frozen=True, repr=False)
-class RemoteSession:
+class RemoteSession(Asking):
     """What `connect("https://…")` returns. `print`, a shell and a notebook show the table and the budget."""
 
     connection: "Connection" = field(repr=False)
@@ -111,81 +111,35 @@ class RemoteSession:
         """Return a query with its sensitivities, computed here from what is declared about the table."""
         return bound_contributions(read_query(query, self.table), self.table, self.neighbours)
 
-    def quote(
-        self,
-        query: "QueryLike",
-        *,
-        epsilon: Number | None = None,
-        error: str | Number | None = None,
-        confidence: float = 0.95,
-        size: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-        pilot: Number | None = None,
-    ) -> Quote:
-        """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
-        if pilot is not None:
-            raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=")
-        return quote_from_wire(self._post_quote(query, epsilon, error, size, confidence, weights).get("quote"))
+    def _quote(self, query: "QueryLike", target: AccuracyTarget) -> Quote:
+        return quote_from_wire(self._post_quote(query, target).get("quote"))
 
-    def find_epsilon(
-        self,
-        query: "QueryLike",
-        error: str | Number,
-        *,
-        size: int | None = None,
-        confidence: float = 0.95,
-        weights: Mapping[str, Number] | None = None,
-    ) -> Fraction:
-        """Return the least ε, to three digits, at which every column's half-width is at most `error`."""
-        text = self._post_quote(query, None, error, size, confidence, weights).get("epsilon")
+    def _find_epsilon(self, query: "QueryLike", target: AccuracyTarget) -> Fraction:
+        text = self._post_quote(query, target).get("epsilon")
         return rational_from_plain(text if isinstance(text, str) and "/" in text else f"{text}/1")
 
-    def _post_quote(self, query: "QueryLike", *target: Any) -> dict[str, Any]:
-        return _as_dict(self.connection.post("/quotes", self._make_body(query, *target))[1], "a quote")
+    def _post_quote(self, query: "QueryLike", target: AccuracyTarget) -> dict[str, Any]:
+        return _as_dict(self.connection.post("/quotes", self._make_body(query, target))[1], "a quote")
 
-    def ask(
-        self,
-        query: "QueryLike",
-        *,
-        epsilon: Number | None = None,
-        error: str | Number | None = None,
-        size: int | None = None,
-        pilot: Number | None = None,
-        weights: Mapping[str, Number] | None = None,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-        id: str | None = None,
-        fresh: bool = False,
-        bits: "noise.Bits | None" = None,
-        progress: Callable[[float], None] | None = None,
-    ) -> Answer:
-        """Charge your account for a query, then answer it; the parameters are those of `Session.ask`.
-
-        `progress` is called with the share of the waiting time that is over: it depends on the clock and on no row.
-
-        Raises:
-            AskPending: if a steward must approve it, or no answer came within `patience`; ask again with its id.
-        """
-        if bits is not None:
+    def _ask(
+        self, query: "QueryLike", target: AccuracyTarget, pilot: Number | None, options: RunOptions,
+        intervals: IntervalOptions,
+    ) -> Answer:  # fmt: skip
+        if options.bits is not None:
             reason = "a service draws its own noise: a person who chooses the bits knows the noise"
-            raise BadParameter("bits", repr(bits), reason, "leave it out; seeded bits work with invented rows, dummy()")
+            hint = "leave it out; seeded bits work with invented rows, dummy()"
+            raise BadParameter("bits", repr(options.bits), reason, hint)
         if pilot is not None:
             raise QueryRefused("A service runs no pilots", "give size=, or ask for the count yourself")
-        RunOptions(None, progress, id, fresh)
-        IntervalOptions(confidence, simultaneous)
-        body = self._make_body(query, epsilon, error, size, confidence, weights)
-        body |= {"simultaneous": simultaneous, "fresh": fresh}
-        return self._receive(body, uuid4().hex if id is None else id, progress)
+        body = self._make_body(query, target) | {"simultaneous": intervals.simultaneous, "fresh": options.fresh}
+        return self._receive(body, uuid4().hex if options.id is None else options.id, options.progress)
 
-    def _make_body(
-        self, query: "QueryLike", epsilon: Number | None, error: str | Number | None, size: int | None, confidence: float,
-        weights: Mapping[str, Number] | None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """Return a query as it is sent. What can be refused here is refused as a local session would."""
-        AccuracyTarget(epsilon, error, size, confidence, weights)
+    def _make_body(self, query: "QueryLike", target: AccuracyTarget) -> dict[str, Any]:
+        """Return a query as it is sent."""
         if not isinstance(query, str):
             read = read_query(query, self.table)
             query = to_sql(read, self.table.unit) + format_view(read.view)
+        epsilon, error, size, weights = target.epsilon, target.error, target.size, target.weights
         stated = {
             "epsilon": None if epsilon is None else str(read_decimal(epsilon, "epsilon")),
             "error": error if error is None or isinstance(error, str) else _to_decimal(read_decimal(error, "error")),
@@ -193,7 +147,7 @@ class RemoteSession:
             "weights": None if weights is None else {name: str(read_decimal(w, "weights")) for name, w in weights.items()},
         }
         given = {name: each for name, each in stated.items() if each is not None}
-        return {"table": self.name, "query": query, "confidence": float(confidence), **given}
+        return {"table": self.name, "query": query, "confidence": float(target.confidence), **given}
 
     def _receive(self, body: dict[str, Any], key: str, progress: Callable[[float], None] | None) -> Answer:
         """Send an ask until its answer is here."""

@@ -111,6 +111,9 @@ def check_token(token: object) -> str:
         raise BadParameter(
             "token", "not a token", "it is a text of 8 to 500 letters and signs", "copy it again, without spaces"
         )
+    if "://" in token:
+        hint = "open it in a browser, make a token on the page /me, and give that one"
+        raise BadParameter("token", "an address", "a link that works once signs a browser in, and no program", hint)
     return token
 
 
@@ -161,7 +164,7 @@ class Connection:
         address = f"{self.service}/api/v1{path}"
         try:
             with self.http.stream(
-                method, address, content=body, headers=sent, params=dict(query or {}), follow_redirects=False
+                method, address, content=body, headers=sent, params=dict(query) if query else None, follow_redirects=False
             ) as response:
                 status, received = response.status_code, self._read(response)
                 wait = response.headers.get("Retry-After", "")

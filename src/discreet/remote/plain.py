@@ -23,6 +23,7 @@ MAX_TEXT = 100_000
 """The longest text that is shown to a person."""
 
 Struct = TypeVar("Struct")
+_NESTED = (dict, list, tuple)  # a union would be made anew for each value
 
 
 def malformed(what: str) -> ServiceUnavailable:
@@ -52,7 +53,7 @@ def check_depth(value: Any) -> None:
     """Refuse values that nest too deeply, level by level: no recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        nested = [each for each in level if isinstance(each, dict | list | tuple)]
+        nested = [each for each in level if isinstance(each, _NESTED)]
         if not nested:
             return
         level = [inner for each in nested for inner in (each.values() if isinstance(each, dict) else each)]

@@ -4,20 +4,22 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from discreet.errors import BadParameter, DiscreetError
+from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import load_key
-from discreet.paths import is_postgres
 from discreet.query.policy import read_policy, read_public, write_policy
 from discreet.query.schema import DEFAULT_SALT
-from discreet.serve.config import ServiceConfig
+from discreet.serve.config import ServiceConfig, TableConfig
+from discreet.serve.control.errors import ControlMissing, ControlUnavailable
 from discreet.serve.control.model import Person, Role
 from discreet.serve.control.store import open_control
 from discreet.serve.embedded import LINK_SECONDS
 from discreet.serve.schedule import JumpFreeClock, propose_classes
-from discreet.serve.worker.tables import Tables, read_policy_file, time_invented_rows
+from discreet.serve.worker.registration import read_policy_file, time_pass
+from discreet.serve.worker.tables import Tables
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
 
@@ -46,18 +48,50 @@ def check_service(config: ServiceConfig) -> list[Check]:
     checks = []
     for table in config.tables.values():
         options = SourceOptions(source=table.source, policy=table.policy, table=table.table)
-        checks.append(check(f"policy of {table.name}", lambda table=table: read_policy(read_policy_file(table))))  # type: ignore[misc]
-        checks.append(check(f"source of {table.name}", lambda options=options: open_source(options).validate()))  # type: ignore[misc]
-    is_new = config.embedded and not Path(config.ledger).exists()
-    if is_new:
-        return [*checks, Check("ledger, key and control database: made at the first start")]
-    checks.append(check("ledger", lambda: open_ledger(config.ledger).close()))
-    if is_postgres(config.ledger) or Path(config.ledger).exists():
+        policy = check(f"policy of {table.name}", partial(_check_policy, table))
+        checks.append(policy)
+        if policy.problem is None:
+            checks.append(check(f"source of {table.name}", lambda options=options: open_source(options).validate()))  # type: ignore[misc]
+    if _is_new(config):
+        made = "ledger, key and control database: made when a worker first starts"
+        checks.append(check(made, partial(_check_state, config)))
+    else:
+        checks.append(check("ledger", lambda: open_ledger(config.ledger).close()))
         checks.append(check("key", lambda: _check_key(config.key)))
-    checks.append(check("control database", lambda: open_control(config.control, create=False).close()))
+        checks.append(check("control database", lambda: open_control(config.control, create=False).close()))
     if config.oidc is not None:
         checks.append(check("secret of the sign-in", lambda: _check_file(config.oidc.secret_file)))  # type: ignore[union-attr]
     return checks
+
+
+def _is_new(config: ServiceConfig) -> bool:
+    """Whether the databases can be reached and hold nothing of a service yet, and there is no key."""
+    try:
+        open_ledger(config.ledger).close()
+    except LedgerUnavailable as error:
+        if error.make_at is None or config.key.exists():
+            return False
+    else:
+        return False
+    try:
+        open_control(config.control, create=False).close()
+    except ControlMissing:
+        return True
+    except ControlUnavailable:
+        pass
+    return False
+
+
+def _check_policy(table: TableConfig) -> None:
+    read_policy(read_policy_file(table), table.policy.name)
+
+
+def _check_state(config: ServiceConfig) -> None:
+    """Whether the state can be made: the nearest folder that is there can be written."""
+    nearest = next(each for each in (config.state, *config.state.parents) if each.exists())
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        hint = "allow writing to it, or set DISCREET_STATE to another folder"
+        raise BadParameter("state", repr(str(nearest)), "it may not be written", hint)
 
 
 def _check_key(path: Path) -> None:
@@ -73,9 +107,7 @@ def _check_file(path: Path) -> None:
 def propose_schedules(config: ServiceConfig) -> dict[str, tuple[float, ...]]:
     """Return a schedule for each table, from invented rows of its declared number. No row of a table is read."""
     return {
-        table.name: propose_classes(
-            time_invented_rows(read_policy(read_policy_file(table)), table.rows_at_most or DEFAULT_ROWS)
-        )
+        table.name: propose_classes(time_pass(read_policy(read_policy_file(table)), table.rows_at_most or DEFAULT_ROWS))
         for table in config.tables.values()
     }
 

@@ -18,7 +18,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
@@ -39,7 +39,7 @@ from discreet.units import Neighbours
 
 DEFAULT_EPSILON, DEFAULT_DELTA, DEFAULT_CURRENCY = Fraction(3), Fraction(1, 10**9), "zcdp"
 DEFAULT_CLASSES = (1.0, 5.0, 30.0)
-DEFAULT_PORT = 8765
+LOOPBACK, DEFAULT_PORT = "127.0.0.1", 8765
 POLICY_SUFFIX = ".policy.toml"
 DATA_SUFFIXES = (
     ".csv", ".csv.gz", ".csv.zst", ".tsv", ".parquet", ".jsonl", ".ndjson", ".jsonl.gz", ".xlsx", ".arrow", ".feather",
@@ -47,7 +47,6 @@ DATA_SUFFIXES = (
 ALERTS = ("root 80%", "root 95%", "engine failed", "overrun", "ledger check", "request")
 """What the owner can be alerted of."""
 
-NO_RULES = Rules()
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|(^|[?&\s])\w*password\s*=", re.IGNORECASE)
 Listen: TypeAlias = tuple[str, int] | Path
@@ -80,7 +79,7 @@ class TableConfig:
     label: str | None = None
     title: str = ""
     description: str = ""
-    rules: Rules = NO_RULES
+    rules: Rules | None = None  # None: it states none, and stewards set them in the browser
     invented: bool = False
 
 
@@ -134,6 +133,13 @@ class ServiceConfig:
     embedded: bool = False  # a folder: ledger, key and control database are made at the first start
     skipped: tuple[tuple[Path, str], ...] = field(default=())  # files without a policy, and the command that makes one
 
+    def at_port(self, port: int) -> "ServiceConfig":
+        """Return the same service at the port that the system chose for port 0."""
+        assert isinstance(self.listen, tuple)
+        parts = urlsplit(self.address)
+        own = parts._replace(netloc=f"{parts.netloc.removesuffix(':0')}:{port}") if parts.port == 0 else parts
+        return replace(self, listen=(self.listen[0], port), address=own.geturl())
+
 
 class Problems:
     """What is wrong with a configuration, collected so that all of it is listed at once."""
@@ -159,9 +165,9 @@ class Problems:
 
 
 def read_config(
-    target: str | Path, *, port: int | None = None, epsilon: Any = None, behind_proxy: bool = False
+    target: str | Path, *, port: int | None = None, host: str | None = None, epsilon: Any = None, behind_proxy: bool = False
 ) -> ServiceConfig:
-    """Read a folder or a serve.toml.
+    """Read a folder or a serve.toml. `port` and `host` are where it listens, whatever a serve.toml says.
 
     Raises:
         BadParameter: something is wrong.
@@ -169,8 +175,10 @@ def read_config(
         SourceRefused: there is no such folder or file.
     """
     place = Path(target)
+    if port is not None and not 0 <= port < 65536:
+        raise BadParameter("port", port, "not a port", "take one from 1 to 65535, or 0 for a free one")
     if place.is_dir():
-        return read_folder(place, port=port, epsilon=epsilon, behind_proxy=behind_proxy)
+        return read_folder(place, port=port, host=host, epsilon=epsilon, behind_proxy=behind_proxy)
     if epsilon is not None:
         hint = "write epsilon = into its [populations]"
         raise BadParameter("epsilon", epsilon, "a serve.toml states the budgets itself", hint)
@@ -178,13 +186,16 @@ def read_config(
     def refuse(reason: str) -> SourceRefused:
         return SourceRefused(f"{str(target)!r}: {reason}", "name a folder with policies, or a serve.toml")
 
-    return parse_config(read_text(place, refuse), place.resolve().parent, port=port, behind_proxy=behind_proxy)
+    text = read_text(place, refuse)
+    return parse_config(text, place.resolve().parent, port=port, host=host, behind_proxy=behind_proxy)
 
 
 # -- a folder -------------------------------------------------------------------------------------------------------------
 
 
-def read_folder(folder: Path, *, port: int | None = None, epsilon: Any = None, behind_proxy: bool = False) -> ServiceConfig:
+def read_folder(
+    folder: Path, *, port: int | None = None, host: str | None = None, epsilon: Any = None, behind_proxy: bool = False
+) -> ServiceConfig:
     """Return the service of a folder. No source, ledger or database is opened.
 
     >>> config = read_folder(Path("examples"))
@@ -213,12 +224,14 @@ def read_folder(folder: Path, *, port: int | None = None, epsilon: Any = None, b
         with problems.collect():
             hint = "write one with: " + (skipped[0][1] if skipped else "discreet policy init people.csv --unit id")
             raise BadParameter("folder", repr(str(folder)), "no file in it has a policy beside it", hint)
+    taken = LOOPBACK if host is None else host, DEFAULT_PORT if port is None else port
+    with problems.collect():
+        check_listen(taken, "host", has_tls=False, behind_proxy=behind_proxy)
     problems.raise_all()
     digest = sha256(str(folder.resolve()).encode()).hexdigest()[:8]
     state = default_state_folder() / "serve" / f"{name}-{digest}"
-    taken = DEFAULT_PORT if port is None else port
     return ServiceConfig(
-        name=name, address=f"http://127.0.0.1:{taken}", listen=("127.0.0.1", taken),
+        name=name, address=f"http://{LOOPBACK}:{taken[1]}", listen=taken,
         control=str(state / "control.sqlite"), ledger=str(state / "serve.ledger"), key=state / "serve.ledger.key",
         state=state, populations={name: budget}, tables=tables, embedded=True, skipped=skipped, behind_proxy=behind_proxy,
     )  # fmt: skip
@@ -307,7 +320,9 @@ class _Section:
                 raise BadParameter(full, "given", "there is no such key", suggest_name(key, sorted(self.read_keys)))
 
 
-def parse_config(text: str, beside: Path, *, port: int | None = None, behind_proxy: bool = False) -> ServiceConfig:
+def parse_config(
+    text: str, beside: Path, *, port: int | None = None, host: str | None = None, behind_proxy: bool = False
+) -> ServiceConfig:
     """Return the service that the text of a serve.toml describes. Its paths are relative to the folder `beside`."""
     problems = Problems("serve.toml")
     try:
@@ -322,11 +337,11 @@ def parse_config(text: str, beside: Path, *, port: int | None = None, behind_pro
 
     name = service.read("name", _text, "discreet")
     state = service.read("state", path, beside / "state")
-    listen = service.read("listen", _read_listen, ("127.0.0.1", DEFAULT_PORT))
-    if port is not None and not isinstance(listen, Path):
-        listen = (listen[0], port)
-    default_address = "http://localhost" if isinstance(listen, Path) else f"http://{listen[0]}:{listen[1]}"
-    address = service.read("address", _read_address, default_address)
+    listen = service.read("listen", _read_listen, (LOOPBACK, DEFAULT_PORT))
+    if port is not None or host is not None:
+        own = (LOOPBACK, DEFAULT_PORT) if isinstance(listen, Path) else listen
+        listen = (own[0] if host is None else host, own[1] if port is None else port)
+    address = service.read("address", _read_address, _name_address(listen), needed=not _is_own(listen))
     control = service.read("control", _place(beside), str(state / "control.sqlite"))
     ledger = service.read("ledger", _place(beside), str(state / "serve.ledger"))
     key = service.read("key", path, None if is_postgres(ledger) else Path(f"{ledger}.key"), needed=is_postgres(ledger))
@@ -336,7 +351,8 @@ def parse_config(text: str, beside: Path, *, port: int | None = None, behind_pro
     behind_proxy = service.read("behind_proxy", _bool, False) or behind_proxy
     service.refuse_others()
     with problems.collect():
-        check_listen(listen, has_tls=certificate is not None, behind_proxy=behind_proxy)
+        name_of_listen = "service.listen" if host is None else "host"
+        check_listen(listen, name_of_listen, has_tls=certificate is not None, behind_proxy=behind_proxy)
     if isinstance(metrics, Path) or (metrics is not None and not is_loopback(metrics[0])):
         with problems.collect():
             raise BadParameter("service.metrics", metrics, "metrics are for this machine", 'write "127.0.0.1:9765"')
@@ -401,7 +417,7 @@ def _read_table(name: str, section: _Section, populations: Mapping[str, Populati
         label=section.read("label", _text),
         title=section.read("title", _text, ""),
         description=section.read("description", _text, ""),
-        rules=NO_RULES if rules is None else _read_rules(rules),
+        rules=None if rules is None else _read_rules(rules),
         invented=section.read("invented", _bool, False),
     )
     section.refuse_others()
@@ -423,6 +439,7 @@ def _read_rules(section: _Section) -> Rules:
         declared_keys_only=section.read("declared_keys_only", _bool, False),
         templates=section.read("templates", templates, ()),
         fresh=section.read("fresh", _bool, False),
+        two_stewards_above=section.read("two_stewards_above", amount),
     )
     section.refuse_others()
     return rules
@@ -541,11 +558,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_listen(listen: Listen, *, has_tls: bool, behind_proxy: bool) -> None:
-    """Refuse to listen on other machines' networks in the clear."""
+def _is_own(listen: Listen) -> bool:
+    """Whether only this machine reaches a place."""
+    return isinstance(listen, Path) or is_loopback(listen[0])
+
+
+def _name_address(listen: Listen) -> str:
+    """The address that this machine reaches a place by."""
+    return "http://localhost" if isinstance(listen, Path) else f"http://{listen[0]}:{listen[1]}"
+
+
+def check_listen(listen: Listen, name: str, *, has_tls: bool, behind_proxy: bool) -> None:
+    """Refuse to listen on other machines' networks in the clear. `name` is the parameter that says where."""
     if isinstance(listen, Path) or has_tls or behind_proxy or is_loopback(listen[0]):
         return
     raise BadParameter(
-        "listen", repr(f"{listen[0]}:{listen[1]}"), "tokens would cross the network unencrypted",
-        "give service.certificate and service.certificate_key, or behind_proxy= if a proxy in front has them",
+        name, repr(listen[0]), "tokens would cross the network unencrypted",
+        "name service.certificate and service.certificate_key in a serve.toml, or give behind_proxy= if a proxy has them",
     )  # fmt: skip

@@ -10,13 +10,14 @@ and the address; it opens no ledger, key or source, and may run as a user who ca
 The service ends on SIGINT and SIGTERM: no new request is taken, what runs is ended, and what is held goes back to the queue.
 """
 
+import errno
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,16 +84,18 @@ def run(
         DiscreetError: if it cannot start; nothing was served.
     """
     clock = JumpFreeClock()
+    if not web:
+        _configure_logs()
     with _listen(config) if web else _nowhere() as sockets:
-        if web and config.embedded and isinstance(config.listen, tuple) and config.listen[1] == 0:
-            port = sockets[0].getsockname()[1]
-            config = replace(config, listen=(config.listen[0], port), address=f"http://127.0.0.1:{port}")
+        if web and isinstance(config.listen, tuple) and config.listen[1] == 0:
+            config = config.at_port(sockets[0].getsockname()[1])
         app_parts = _load_web(config) if web else None
         if worker:
-            from discreet.serve.worker.tables import make_folder
+            from discreet.serve.worker.registration import make_folder
 
             make_folder(config.state)
-        with open_control(config.control, create=worker, clock=clock.now) as control:
+        alone = _hold_state(config.state) if config.embedded else nullcontext()
+        with alone, open_control(config.control, create=worker, clock=clock.now) as control:
             running = _start_worker(config, control, clock, adopt) if worker else None
             try:
                 if running is not None:
@@ -150,6 +153,25 @@ def _start_worker(config: ServiceConfig, control: Control, clock: JumpFreeClock,
 
 
 @contextmanager
+def _hold_state(state: Path) -> Iterator[None]:
+    """Let one process at a time serve a folder: a second one would end the token that the first has printed."""
+    import fcntl
+
+    try:
+        opened = os.open(state / "serving.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        reason, hint = f"it may not be written ({error.strerror})", "allow writing, or set DISCREET_STATE to another folder"
+        raise BadParameter("state", repr(str(state)), reason, hint) from None
+    with os.fdopen(opened) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            reason, hint = "another process serves this folder already", "end that one, or use the address that it printed"
+            raise BadParameter("state", repr(str(state)), reason, hint) from None
+        yield
+
+
+@contextmanager
 def _nowhere() -> Iterator[list[socket.socket]]:
     yield []
 
@@ -158,10 +180,10 @@ def _nowhere() -> Iterator[list[socket.socket]]:
 def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
     """Listen before anything is opened, so that a port that is taken is refused first."""
     listen = config.listen
-    check_listen(listen, has_tls=config.certificate is not None, behind_proxy=config.behind_proxy)
+    check_listen(listen, "listen", has_tls=config.certificate is not None, behind_proxy=config.behind_proxy)
     try:
         if isinstance(listen, Path):
-            listen.unlink(missing_ok=True)
+            _remove_stale(listen)
             opened = socket.socket(socket.AF_UNIX)
             opened.bind(str(listen))
             os.chmod(listen, 0o660)  # the proxy is in the group
@@ -180,6 +202,17 @@ def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
         opened.close()
         if isinstance(listen, Path):
             listen.unlink(missing_ok=True)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket of a process that has ended; one that is still listened on stays."""
+    with socket.socket(socket.AF_UNIX) as other:
+        try:
+            other.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            path.unlink(missing_ok=True)
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 def send_at_once(listening: socket.socket) -> None:
@@ -223,21 +256,40 @@ def _serve_web(
 
     uvicorn, create_app, settings = parts
     app = create_app(control, settings)
-    server = uvicorn.Server(
+    web = app.state.web
+
+    class Server(uvicorn.Server):  # type: ignore[name-defined, misc]
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            web.bell.ring()  # who waits for an answer is told to come back, not cut off
+            await super().shutdown(sockets)
+
+    server = Server(
         uvicorn.Config(
             app,
             log_config=LOG_CONFIG,
             access_log=False,  # addresses hold ids, which no log needs
             server_header=False,
             proxy_headers=config.behind_proxy,
-            timeout_graceful_shutdown=3,
+            timeout_graceful_shutdown=1,
             ssl_certfile=config.certificate,
             ssl_keyfile=config.certificate_key,
             lifespan="on",
         )
     )
-    with _serve_metrics(config, app.state.web.metrics, say):
+    with _serve_metrics(config, web.metrics, say), _take_signals():
         server.run(sockets)
+
+
+@contextmanager
+def _take_signals() -> Iterator[None]:
+    """Let the web server end by itself: afterwards it raises the signal again, which would end the process before the
+    worker has put back what it holds."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -259,6 +311,15 @@ def _serve_metrics(config: ServiceConfig, metrics: "Metrics", say: Say) -> Itera
         server.shutdown()
         server.server_close()
         thread.join(1.0)
+
+
+def _configure_logs() -> None:
+    """Write logs as the web process does, which sets that up when it starts: no line quotes what was sent or read."""
+    from logging.config import dictConfig
+
+    from discreet.serve.web.metrics import LOG_CONFIG
+
+    dictConfig(LOG_CONFIG)
 
 
 def _wait_for_signal() -> None:

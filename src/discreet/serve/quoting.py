@@ -9,8 +9,12 @@ The policy in the control database has no salt. The salt decides which rows of a
 here, but it is part of the hash of the policy; that hash is the registered one.
 
 Work is bounded: a text has at most 20,000 characters, the parser and the validator refuse what would take long, and a
-quote takes one of a few places, so that texts made to be slow delay each other and no other request. What was computed is
-kept by its inputs. Nothing here depends on a row, so neither does the time it takes.
+quote takes one of a few places, so that texts made to be slow delay each other and no other request.
+
+What was calibrated is kept by everything that it depends on, and by the account. So a quote is quicker if it was asked for
+before from the same account, which tells a person nothing about others; and a policy, an account or a table that changed is
+another key. Grants and rules are no part of it: they are read and decided for each request. Nothing here depends on a row,
+so neither does the time it takes.
 """
 
 import threading
@@ -19,15 +23,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from discreet._numbers import parse_rational
-from discreet.accounting.cost import Remaining
+from discreet.accounting.cost import Cost, Remaining
 from discreet.errors import BudgetExceeded, MissingDeclarations, QueryRefused, ServiceUnavailable
 from discreet.ledger.account import AccountState, state_in_epsilon
 from discreet.ledger.entries import hash_measurement, privacy_unit_of
+from discreet.query.ast import Query
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.missing import find_missing
@@ -95,13 +101,31 @@ class Calibrated:
         return self.measurement.selection is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Priced:
     """A calibrated query against an account."""
 
     calibrated: Calibrated
-    quote: Quote
     account: AccountState
+    query: str
+    target: Target
+    notes: tuple[str, ...]  # on the table
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What the query costs in the account."""
+        return make_calibrator(self.account).cost_of(self.calibrated.measurement.event)
+
+    @cached_property
+    def quote(self) -> Quote:
+        """The cost, and how accurate the answer would be. Computed on access: an ask needs the cost alone."""
+        calibrated, target = self.calibrated, self.target
+        said = self.cost.explain_epsilon(calibrated.epsilon)
+        notes = (*(() if said is None else (said,)), *self.notes, *calibrated.notes)
+        return quote(
+            calibrated.measurement, self.cost, query_text=self.query, confidence=target.confidence, size=target.size,
+            notes=(*notes, *explain_view(calibrated.bounded.query)),
+        )  # fmt: skip
 
     @property
     def hash(self) -> str:
@@ -140,6 +164,16 @@ class Priced:
             raise state_in_epsilon(refused, self.account.budget.currency, self.account.delta, allowed) from None
 
 
+def make_calibrator(account: AccountState) -> Calibrator:
+    """Return calibration against an account."""
+    return Calibrator(account.budget, account.delta, account.family_budget)
+
+
+def _declared(entry: TableEntry) -> tuple[str, bytes]:
+    """Return what decides which table an entry declares."""
+    return entry.policy, msgspec.json.encode(entry.public) if entry.public else b""
+
+
 class _Cache(Generic[_Key, _Value]):
     """The values that were used last. Safe in threads; a value that two threads miss is computed twice."""
 
@@ -163,6 +197,20 @@ class _Cache(Generic[_Key, _Value]):
         return value
 
 
+_PARSED: _Cache[tuple[Any, ...], Query] = _Cache(500)
+
+
+def parse_once(query: str, entry: TableEntry, table: Table, account: str) -> Query:
+    """Return what a text asks of the table that an entry declares; the web and the worker of one process parse it once.
+
+    The salt of the table decides nothing here. `entry` and `table` are the caller's own: a worker never takes what the
+    control database says of a table.
+    """
+    key = query, account, *_declared(entry)
+    found = _PARSED.get(key)
+    return _PARSED.put(key, read_query(query, table)) if found is None else found
+
+
 class Quoter:
     """Quotes of one process. `threads` is how many are computed at once."""
 
@@ -170,11 +218,10 @@ class Quoter:
         self._places, self._wait = threading.BoundedSemaphore(threads), wait
         self._tables: _Cache[tuple[str, bytes], Table] = _Cache(200)
         self._calibrated: _Cache[tuple[Any, ...], Calibrated] = _Cache()
-        self._priced: _Cache[tuple[Any, ...], Priced] = _Cache()
 
     def read_table(self, entry: TableEntry) -> Table:
         """Return the table that an entry declares. Its salt is not the owner's, which no web process knows."""
-        key = entry.policy, msgspec.json.encode(entry.public) if entry.public else b""
+        key = _declared(entry)
         found = self._tables.get(key)
         if found is None:
             read = table_from_wire({"policy": entry.policy, "public": list(entry.public)}) if entry.public else None
@@ -190,39 +237,24 @@ class Quoter:
         """
         if len(query) > MAX_CHARACTERS:
             raise QueryRefused(f"The query is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
-        inputs = entry.policy_hash, entry.policy, entry.identity, entry.label, entry.neighbours, query, target
-        key = (*inputs, *lineage, entry.notes)
-        found = self._priced.get(key)
-        if found is not None:
-            return found
         account = build_account(lineage)
-        calibrator = Calibrator(account.budget, account.delta, account.family_budget)
-        own, family = account.budget, account.family_budget
-        limits = own.currency, own.limit, own.delta_limit, account.delta, family.limit, family.delta_limit
-        kept = (*inputs, *limits)
-        calibrated = self._calibrated.get(kept)
+        key = (
+            entry.policy_hash, _declared(entry), entry.identity, entry.label, entry.neighbours, query, target,
+            *((each.account, each.currency, each.limit, each.delta_limit, each.delta, each.own_split) for each in lineage),
+        )  # fmt: skip
+        calibrated = self._calibrated.get(key)
         if calibrated is None:
             with self._take_place():
                 try:
-                    calibrated = self._calibrated.put(kept, self._calibrate(entry, calibrator, query, target))
+                    calibrated = self._calibrate(entry, account, query, target)
                 except QueryRefused as refused:
                     raise self._list_missing(entry, account, query, refused) from None
-        cost = calibrator.cost_of(calibrated.measurement.event)
-        said = cost.explain_epsilon(calibrated.epsilon)
-        notes = (
-            *(() if said is None else (said,)),
-            *entry.notes,
-            *calibrated.notes,
-            *explain_view(calibrated.bounded.query),
-        )
-        quoted = quote(
-            calibrated.measurement, cost, query_text=query, confidence=target.confidence, size=target.size, notes=notes
-        )
-        return self._priced.put(key, Priced(calibrated, quoted, account))
+            self._calibrated.put(key, calibrated)
+        return Priced(calibrated, account, query, target, entry.notes)
 
-    def _calibrate(self, entry: TableEntry, calibrator: Calibrator, query: str, target: Target) -> Calibrated:
-        table, relation = self.read_table(entry), Neighbours.parse(entry.neighbours)
-        bounded = bound_contributions(read_query(query, table), table, relation)
+    def _calibrate(self, entry: TableEntry, account: AccountState, query: str, target: Target) -> Calibrated:
+        table, relation, calibrator = self.read_table(entry), Neighbours.parse(entry.neighbours), make_calibrator(account)
+        bounded = bound_contributions(parse_once(query, entry, table, account.name), table, relation)
         choice = calibrator.choose_epsilon(bounded, target.to_accuracy())
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
         spec = measurement_spec(measurement, entry.identity, entry.label) | {"policy": entry.policy_hash}

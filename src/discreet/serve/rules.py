@@ -24,7 +24,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from discreet.errors import BadParameter, DiscreetError
 from discreet.query.parser import DUCKDB
-from discreet.serve.control.model import Grant, Person, Role, Scope, TableEntry, Token
+from discreet.serve.control.model import Grant, Person, Role, Rules, Scope, TableEntry, Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,15 @@ def _find_exceeded(table: TableEntry, facts: QuoteFacts) -> list[str]:
     if facts.fresh and not rules.fresh:
         reasons.append("it asks for new noise")
     return reasons
+
+
+def count_stewards(rules: Rules, epsilon: Fraction | float) -> int:
+    """Return how many stewards must approve what costs this ε.
+
+    >>> [count_stewards(Rules(two_stewards_above="1/2"), Fraction(each)) for each in ("0.5", "0.51")]
+    [1, 2]
+    """
+    return 1 if rules.two_stewards_above is None or epsilon <= Fraction(rules.two_stewards_above) else 2
 
 
 # Templates

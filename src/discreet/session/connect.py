@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from discreet._numbers import Number, read_decimal
 from discreet.accounting.currencies import Currency, create_budget, parse_currency
@@ -19,12 +19,15 @@ from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount
 from discreet.paths import is_service
 from discreet.query.schema import Key, Table
-from discreet.session.asking import Asking, AskingRemotely
+from discreet.session.asking import Asking
 from discreet.session.missing import Missing, make_error
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import ColumnBounds, open_source
 from discreet.units import Neighbours
+
+if TYPE_CHECKING:
+    from discreet.remote.client import RemoteSession
 
 
 @overload
@@ -69,7 +72,7 @@ def connect(
     label: str | None = None,
 ) -> Session: ...
 @overload
-def connect(source: str, *, token: str | None = None) -> AskingRemotely: ...
+def connect(source: str, *, token: str | None = None) -> "RemoteSession": ...
 def connect(
     source: Any,
     *,
@@ -137,7 +140,7 @@ def connect(
     arguments = locals()  # read first, so that it holds the parameters and nothing else
     if is_service(source):
         _refuse_for_service(arguments)
-        opened: AskingRemotely = import_module("discreet.remote.client").open_remote(source, token)  # a layer above this one
+        opened: RemoteSession = import_module("discreet.remote.client").open_remote(source, token)  # a layer above this one
         return opened
     if token is not None:
         raise BadParameter("token", "given", "only a service knows tokens", "leave it out, or name a service: https://…")

@@ -4,7 +4,7 @@ The budget and its currency are fixed when the account is opened. Every query is
 read, and stays charged whatever happens afterwards: a refund would make the balance a function of the data.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import wraps
@@ -25,6 +25,7 @@ from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.query.missing import OPEN_WITH_DELTA, SET_DELTA
 from discreet.query.schema import Table
+from discreet.session.asking import Asking
 from discreet.session.discovery_state import DiscoveryState
 from discreet.session.missing import find_missing, make_error
 from discreet.session.options import SourceOptions
@@ -33,6 +34,7 @@ from discreet.text import to_printable
 from discreet.units import Neighbours
 
 if TYPE_CHECKING:
+    from discreet.query.calibrate import EpsilonChoice
     from discreet.query.record import LedgerReference
     from discreet.session.discovery import PaidStep
 
@@ -56,7 +58,7 @@ def _lists_missing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments
 
 
 @dataclass(frozen=True, repr=False)
-class Session:
+class Session(Asking):
     """What `connect` returns. Immutable, but for the account and `state`, which holds what was discovered. `print`, a shell
     and a notebook show the source, what is declared about it, and the budget.
 
@@ -223,64 +225,30 @@ class Session:
     ) -> "queries.Measurement":
         """Return a query with its noise and its event. No row is read."""
         bounded, target = self.discovery.bound(query), queries.AccuracyTarget(epsilon, weights=weights)
-        choice = self.calibrator.choose_epsilon(bounded, target)
-        return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
+        calibrator = self.calibrator
+        choice = calibrator.choose_epsilon(bounded, target)
+        return calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
     @_lists_missing
-    def quote(
-        self,
-        query: "queries.QueryLike",
-        *,
-        epsilon: Number | None = None,
-        error: str | Number | None = None,
-        confidence: float = 0.95,
-        size: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-        pilot: Number | None = None,
-    ) -> "queries.Quote":
-        """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
+    def _quote(self, query: "queries.QueryLike", target: "queries.AccuracyTarget") -> "queries.Quote":
         from discreet.query.quote import make_quote
 
-        if pilot is not None:
-            raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded = self.discovery.bound(query)
-        target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
         notes = (*self.list_notes(grouped=bool(bounded.query.groups)), *self.list_account_notes())
         return make_quote(self.calibrator, bounded, target, query, notes)
 
     @_lists_missing
-    def ask(
+    def _ask(
         self,
         query: "queries.QueryLike",
-        *,
-        epsilon: Number | None = None,
-        error: str | Number | None = None,
-        size: int | None = None,
-        pilot: Number | None = None,
-        weights: Mapping[str, Number] | None = None,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-        id: str | None = None,
-        fresh: bool = False,
-        bits: "noise.Bits | None" = None,
-        progress: Callable[[float], None] | None = None,
+        target: "queries.AccuracyTarget",
+        pilot: Number | None,
+        options: "session.RunOptions",
+        intervals: "queries.IntervalOptions",
     ) -> "queries.Answer":
-        """Charge the account for a query, then answer it. Give its ε, or the error that it may have.
-
-        An error in percent is relative to `size`, or to a private count that costs `pilot` in ε and is charged first; the
-        answer's event and cost are then those of both. `weights` divide the cost over the columns: one that weighs 2 gets
-        twice as much of it as one that weighs 1. `progress` is called with the share that is done, from 0 to 1.
-
-        A query that was answered before returns the recorded answer, for free; `fresh` pays for new noise. `id` makes the
-        call idempotent: a retry with the same `id` is not charged again.
-        """
         from discreet.query.missing import columns_without_bounds
-        from discreet.session.discovery import BUDGET_SHARE, combine_costs
+        from discreet.session.discovery import BUDGET_SHARE
 
-        # whatever can be refused is refused before anything is charged
-        target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
-        options = session.RunOptions(bits, progress, id, fresh)
-        intervals = queries.IntervalOptions(target.confidence, simultaneous)
         discovered = self.discovery.discover_for_query(query, target, options) if self.auto_bounds else ()
         steps: list[PaidStep] = list(discovered)
         rest = 1 - BUDGET_SHARE if steps else Fraction(1)
@@ -297,8 +265,38 @@ class Session:
         calibrator = self.executor.calibrator
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights, rest)
+        return self._answer(measurement, choice, options, intervals, depends_on, steps)
+
+    def ask_calibrated(
+        self,
+        measurement: "queries.Measurement",
+        *,
+        epsilon: Fraction,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        id: str | None = None,
+        fresh: bool = False,
+    ) -> "queries.Answer":
+        """Charge the account for what `calibrate` returned for this ε, then answer it as `ask` does."""
+        from discreet.query.calibrate import EpsilonChoice
+
+        options, intervals = session.RunOptions(id=id, fresh=fresh), queries.IntervalOptions(confidence, simultaneous)
+        return self._answer(measurement, EpsilonChoice(epsilon), options, intervals)
+
+    def _answer(
+        self,
+        measurement: "queries.Measurement",
+        choice: "EpsilonChoice",
+        options: "session.RunOptions",
+        intervals: "queries.IntervalOptions",
+        depends_on: "Sequence[LedgerReference]" = (),
+        steps: "Sequence[PaidStep]" = (),
+    ) -> "queries.Answer":
+        """Reserve, run and record a measurement; `steps` are what was paid on the way to it."""
+        from discreet.session.discovery import combine_costs
+
         answer = self.executor.run(measurement, options, intervals, depends_on)
-        noted = self.list_notes(grouped=bool(bounded.query.groups))
+        noted = self.list_notes(grouped=bool(measurement.bounded.query.groups))
         explanation = " ".join((answer.explanation, *noted, *choice.notes))
         if steps:
             combined = combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
@@ -329,22 +327,7 @@ class Session:
         return self.discovery.discover_column(column, epsilon, session.RunOptions(bits, id=id, fresh=fresh)).bounds
 
     @_lists_missing
-    def find_epsilon(
-        self,
-        query: "queries.QueryLike",
-        error: str | Number,
-        *,
-        size: int | None = None,
-        confidence: float = 0.95,
-        weights: Mapping[str, Number] | None = None,
-    ) -> Fraction:
-        """Return the least ε, to three digits, at which every column's half-width is at most `error`; the policy's
-        `least_epsilon` if that is larger.
-
-        "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
-        averages. A number is absolute, in the column's own unit.
-        """
-        target = queries.AccuracyTarget(None, error, size, confidence, weights)
+    def _find_epsilon(self, query: "queries.QueryLike", target: "queries.AccuracyTarget") -> Fraction:
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
 
     def certify(self, answer: "queries.Answer", key: "ledger.keys.SigningKey") -> dict[str, Any]:

@@ -13,14 +13,14 @@ __all__ = ["cluster_address", "postgres"]
 
 @pytest.mark.nightly
 def test_a_thousand_asks_of_a_service_that_is_killed_in_files(tmp_path: Path) -> None:
-    processes = run_campaign(tmp_path, asks=1_000, seed=2)
+    processes = run_campaign(tmp_path, asks=1_000, seed=2, every=20)
     assert min(processes.kills.values()) >= 10
 
 
 @pytest.mark.nightly
 def test_a_thousand_asks_of_a_service_that_is_killed_in_postgresql(tmp_path: Path, cluster_address: str) -> None:
     control, ledger = database(cluster_address)[0], database(cluster_address)[0]
-    processes = run_campaign(tmp_path, asks=1_000, seed=3, place=Place(control, ledger))
+    processes = run_campaign(tmp_path, asks=1_000, seed=3, place=Place(control, ledger), every=20)
     assert min(processes.kills.values()) >= 10
 
 

@@ -1,4 +1,4 @@
-"""One service and one Chromium for the tests of a module."""
+"""One service for the tests of a module, and one Chromium for all of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield service
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")  # no longer: Playwright's event loop runs as long, and other tests start their own
 def chromium() -> Iterator[Any]:
     with open_chromium() as browser:
         yield browser

@@ -1,5 +1,8 @@
 """Asks: keys, states, what counts as spent, pages."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -7,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, ServiceUnavailable
 from discreet.serve.control.errors import DayLimitReached, KeyTaken, StateChanged, TooManyWaiting
 from discreet.serve.control.model import TRANSITIONS, Ask, AskState, JobState, RequestState
-from discreet.serve.control.store import Control
+from discreet.serve.control.store import Control, open_control
 from tests.serve.control.conftest import NOON, Clock
 from tests.serve.control.sample import make_ask, make_request
 
@@ -216,3 +219,29 @@ def test_a_declined_ask_ends(control: Control) -> None:
     assert (found.state, found.reason) == (AskState.DECLINED, "no")
     assert control.count_jobs() == {}
     assert JobState.QUEUED not in control.count_jobs()
+
+
+def test_the_queue_is_checked_in_the_transaction_that_adds_an_ask(sql_location: str) -> None:
+    """Two web processes, and a queue with room for one ask. The mutant that checks before the transaction takes both."""
+    began = threading.Barrier(2)
+
+    def add(number: int) -> bool:
+        with open_control(sql_location, create=False) as control:
+
+            def check() -> None:
+                if control.list_unfinished():
+                    raise ServiceUnavailable("full", "try again")
+                time.sleep(0.1)
+
+            began.wait(10)
+            try:
+                ask = make_ask(str(number), person=f"person{number}", class_seconds=1.0)
+                control.add_ask(ask, check_queue=check)
+            except ServiceUnavailable:
+                return False
+            return True
+
+    with open_control(sql_location) as control, ThreadPoolExecutor(2) as webs:
+        assert sorted(webs.map(add, range(2))) == [False, True]
+        assert len(control.list_unfinished()) == 1
+        assert len(control.list_jobs()) == 1

@@ -1,10 +1,12 @@
 """The queue: the oldest job first, leases that end, one running ask per person, waiting without polling."""
 
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+import pytest
 
 from discreet.serve.control.model import AskState, Job, JobState
 from discreet.serve.control.queue import job_topic
@@ -252,6 +254,52 @@ def test_topics_that_nobody_waits_for_are_forgotten() -> None:
     assert not hub._waiters
 
 
+def test_who_waits_for_anything_learns_what_changed() -> None:
+    hub = Hub()
+    waiting = Subscription(hub, None)
+    hub.notify("ask:1", "jobs")
+    assert waiting.wait(0)
+    assert waiting.take_changed() == {"ask:1", "jobs"}
+    assert waiting.take_changed() == set()
+    found = Subscription(hub, None, look=lambda: True)
+    assert found.wait(0)
+    assert found.take_changed() == {None}  # another process committed, and did not say what
+    waiting.close()
+    found.close()
+    assert not hub.collected
+
+
+def test_other_topics_of_the_process_are_no_reason_to_look_at_the_database() -> None:
+    hub, looks, ended = Hub(), list[float](), threading.Event()
+
+    def notify() -> None:
+        while not ended.wait(0.001):
+            hub.notify("another")
+
+    def look() -> bool:
+        looks.append(time.monotonic())
+        return False
+
+    with Subscription(hub, JOBS, look) as waiting:
+        thread = threading.Thread(target=notify)
+        thread.start()
+        assert not waiting.wait(0.12)
+        ended.set()
+        thread.join()
+    assert all(after - before >= 0.04 for before, after in itertools.pairwise(looks))
+    assert len(looks) >= 2
+
+
+def test_reads_in_one_block_see_one_moment(control: Control) -> None:
+    with control.reading():
+        assert control.find_ask_by_key("ada", "k1") is None
+        added = control.add_ask(make_ask(key="k1"))  # a transaction of its own
+        assert control.find_ask_by_key("ada", "k1") is None
+        with control.reading():
+            assert control.find_ask(added.id) is None
+    assert control.find_ask_by_key("ada", "k1") == added
+
+
 def test_nothing_is_heard_where_nothing_happens(control: Control) -> None:
     with control.subscribe(ask_topic("x")) as waiting:
         while waiting.wait(0.1):
@@ -261,3 +309,16 @@ def test_nothing_is_heard_where_nothing_happens(control: Control) -> None:
         assert 0.19 <= time.monotonic() - began < 5
         waiting.notify()
         assert waiting.wait(0)
+
+
+def test_a_commit_of_this_process_wakes_those_of_its_topics_alone(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant that looks at the database whenever it wakes has every idle slot claim at every commit."""
+    with control.subscribe(ask_topic("x")) as waiting:
+        while waiting.wait(0.1):
+            pass
+        monkeypatch.setattr("discreet.serve.control.waiting.POLL_SECONDS", 60.0)
+        control.enqueue("certificate", "x")
+        assert not waiting.wait(0.01)
+        monkeypatch.undo()
+        if not control.location.startswith("postgresql"):
+            assert waiting.wait(10)  # another process may have committed too

@@ -1,8 +1,9 @@
-"""Full disks, databases that end connections, clocks that jump: the books stay right, and moments stay where they are."""
+"""Full disks, databases that restart, clocks that jump: the books stay right, and moments stay where they are."""
 
 import time
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -10,11 +11,9 @@ import pytest
 from discreet.serve.control.model import AskState
 from discreet.serve.schedule import JumpFreeClock
 from tests.support.killed_services import Place, run_campaign
-from tests.support.postgres_server import Server, cluster_address, database, postgres
+from tests.support.postgres_server import cluster, database
 from tests.support.served_tables import configure, start_service, write_table
-from tests.support.service_troubles import end_connections, fill_disks, watch_log
-
-__all__ = ["cluster_address", "postgres"]
+from tests.support.service_troubles import fill_disks, restart_server, watch_log
 
 
 def test_a_full_disk_loses_and_gives_nothing(tmp_path: Path) -> None:
@@ -22,10 +21,12 @@ def test_a_full_disk_loses_and_gives_nothing(tmp_path: Path) -> None:
     assert "the disk" in watch_log(tmp_path), "the disk was never full"
 
 
-def test_databases_that_restart_lose_and_give_nothing(tmp_path: Path, postgres: Server, cluster_address: str) -> None:
-    control, ledger = database(cluster_address)[0], database(cluster_address)[0]
-    trouble = end_connections(cluster_address, control, ledger)
-    run_campaign(tmp_path, asks=32, every=1000, place=Place(control, ledger), trouble=trouble)
+def test_a_database_server_that_restarts_loses_and_gives_nothing(tmp_path: Path) -> None:
+    """Control database and ledger are in one server, which is stopped and started again during asks."""
+    name = f"restarted{uuid4().hex[:12]}"
+    with cluster(name) as address:
+        place = Place(database(address)[0], database(address)[0])
+        run_campaign(tmp_path, asks=40, every=1000, place=place, trouble=restart_server(name))
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])

@@ -1,8 +1,11 @@
 """The API: tables, accounts, quotes, asks, answers and what is refused."""
 
+import threading
+import time
 from fractions import Fraction
 
 import pytest
+from httpx import Response
 
 from discreet.query.answer import Answer
 from discreet.remote.wire import answer_from_wire, quote_from_wire, remaining_from_wire, table_from_wire
@@ -55,6 +58,22 @@ def test_an_ask_is_answered_within_the_wait(service: Service) -> None:
     answer = answer_from_wire(again.json()["answer"])
     assert isinstance(answer, Answer)
     assert answer.charged
+
+
+def test_who_waits_while_the_service_ends_is_told_to_come_back(service: Service) -> None:
+    asked: list[Response] = []
+    wait = {"Prefer": "wait=30", "Idempotency-Key": "monday"}
+    client = service.client("ada")
+    waiting = threading.Thread(target=lambda: asked.append(client.post("/api/v1/asks", json=ASK, headers=wait)))
+    start = time.monotonic()
+    waiting.start()
+    while not service.web.bell._waiters:
+        time.sleep(0.005)
+    service.web.bell.ring()
+    waiting.join(20)
+    later = client.post("/api/v1/asks", json=ASK, headers=wait)
+    assert [(each.status_code, each.json()["state"]) for each in (*asked, later)] == [(202, "waiting")] * 2
+    assert time.monotonic() - start < 10
 
 
 def test_a_recorded_answer_is_shown_at_once_and_free(service: Service) -> None:

@@ -1,6 +1,7 @@
 """The lab: pages that work, classes that empty one root, and no way from here to a real table."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -256,3 +257,9 @@ def test_sliders_and_fields_agree() -> None:
     for figure in FIGURES.values():
         for field in pages.make_fields(figure.options, figure.options):
             assert float(field.least) <= float(field.value) <= float(field.most)
+
+
+def test_the_extra_brings_what_the_pictures_of_the_lab_need() -> None:
+    extras = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [own] = [each for each in extras["optional-dependencies"]["serve"] if each.startswith("discreet[")]
+    assert {"plot", "lab", "arrow", "remote"} <= set(own.removeprefix("discreet[").removesuffix("]").split(","))

@@ -27,6 +27,16 @@ def test_a_steward_changes_the_rules_and_the_trail_says_so(service: Service) -> 
     service.control.trail.check()
 
 
+def test_rules_that_serve_toml_states_are_shown_and_not_changed(service: Service) -> None:
+    service.register(has_fixed_rules=True)
+    sam = service.client("sam")
+    refused = sam.send("PUT", RULES, json={"epsilon_per_ask": "0.05"})
+    assert refused.status_code == 422
+    assert "serve.toml" in refused.json()["detail"]
+    assert sam.get(RULES).status_code == 200
+    assert service.control.find_table("people").rules == Rules(fresh=True)  # type: ignore[union-attr]
+
+
 def test_only_a_steward_sees_and_changes_rules(service: Service) -> None:
     for person in ("ada", "rea"):
         assert service.client(person).get(RULES).status_code == 403

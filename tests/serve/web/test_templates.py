@@ -58,8 +58,11 @@ def test_vendored_files_are_what_is_stated() -> None:
 
 
 def test_scripts_of_our_own_make_no_markup() -> None:
-    text = (WEB / "static/app.js").read_text(encoding="utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|setTimeout\(['\"]", text)
+    scripts = sorted((WEB / "static").glob("*.js"))
+    assert [each.name for each in scripts] == ["app.js", "editor.js"]
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|setTimeout\(['\"]", text)
     assert not re.search(r"@import|url\((?!#)", (WEB / "static/style.css").read_text(encoding="utf-8"))
 
 

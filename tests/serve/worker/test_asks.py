@@ -1,5 +1,6 @@
 """Asks through a worker: when they end, how, and what is visible before."""
 
+import dataclasses
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from discreet.engines.base import OutOfResources
 from discreet.errors import EngineFailed
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entries import AnswerRecorded, Debit
-from discreet.serve.control.model import AskState
+from discreet.ledger.entries import AnswerRecorded, Debit, FailureRecorded
+from discreet.serve.control.model import AskState, Rules
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
 
@@ -38,7 +39,9 @@ def fail(original: Any, bounded: Any) -> Any:
 def test_an_answer_leaves_at_its_moment_and_is_recorded_then(service: Service) -> None:
     ask = service.ask()
     assert ask.release_at is not None
-    time.sleep(0.15)
+    while not service.list_entries(Debit) and service.clock.now() < ask.release_at - 0.1:
+        time.sleep(0.005)
+    time.sleep(0.05)
     assert service.find(ask).state is AskState.RUNNING
     assert len(service.list_entries(Debit)) == 1  # paid before any row was read
     assert not service.list_entries(AnswerRecorded)  # entry numbers do not tell when it was ready
@@ -166,6 +169,92 @@ def test_a_table_that_is_quarantined_is_refused_without_its_path(service: Servic
     assert len(service.list_entries(Debit)) == 1
 
 
+def test_a_failure_closes_the_table_at_its_moment_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then neither the ledger nor the fate of other asks tells that a query failed; and no other query reads rows."""
+    runs: list[Any] = []
+    overruns: list[Any] = []
+
+    def broken(original: Any, bounded: Any) -> Any:
+        runs.append(bounded)
+        raise EngineFailed
+
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0)), "ada", "bob") as service:
+        monkeypatch.setattr(service.worker.jobs, "_count_overrun", overruns.append)
+        service.change_engine(broken)
+        first = service.ask("ada")
+        while not runs:
+            time.sleep(0.002)
+        second = service.ask("bob", epsilon="0.02")
+        time.sleep(0.2)
+        assert first.release_at is not None
+        assert [service.find(each).state for each in (first, second)] == [AskState.RUNNING] * 2
+        assert not service.list_entries(FailureRecorded)
+        assert service.clock.now() < first.release_at
+        for ask in (first, second):
+            failed = service.wait(ask)
+            assert failed.state is AskState.FAILED
+            assert failed.answered_at == pytest.approx(ask.release_at)
+            assert failed.problem is not None
+            assert failed.problem["detail"] == str(EngineFailed())
+            assert len(service.list_entries(FailureRecorded)) == 1
+        third = service.ask("ada", epsilon="0.03")
+        assert service.wait(third).state is AskState.REFUSED
+        assert third.release_at is not None
+        assert service.clock.now() < third.release_at
+        assert len(runs) == len(service.list_entries(Debit)) == 1
+        time.sleep(third.release_at - service.clock.now() + 0.05)
+        assert not overruns
+
+
+def test_a_failure_after_the_last_class_closes_the_table_too(service: Service) -> None:
+    def broken(original: Any, bounded: Any) -> Any:
+        time.sleep(1.0)
+        raise EngineFailed
+
+    service.change_engine(broken)
+    assert service.wait(service.ask()).state is AskState.FAILED
+    deadline = time.monotonic() + 10
+    while not service.list_entries(FailureRecorded):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert service.wait(service.ask("bob", epsilon="0.02")).state is AskState.REFUSED
+
+
+def test_no_time_of_the_control_database_decides_a_class(tmp_path: Path) -> None:
+    """A web process that was taken over writes that a pass takes no time, to get classes that are overrun."""
+    write_table(tmp_path / "data")
+    config = configure(tmp_path / "data")
+    tables = {name: dataclasses.replace(each, rows_at_most=500) for name, each in config.tables.items()}
+    config = dataclasses.replace(config, tables=tables)
+    with start_service(config) as service:
+        entry = service.control.find_table("people")
+        assert entry is not None
+        assert entry.seconds_per_pass > 0
+        assert service.worker.tables.get_schedule("people") == ((0.3, 0.8), entry.seconds_per_pass)
+        service.control.register_table(msgspec.structs.replace(entry, seconds_per_pass=1e-9))
+    with start_service(config) as service:
+        assert service.worker.tables.get_schedule("people") == ((0.3, 0.8), entry.seconds_per_pass)
+        assert service.control.find_table("people") == entry
+
+
+def test_rules_of_the_configuration_are_fixed_and_others_stay_as_stewards_set_them(tmp_path: Path) -> None:
+    write_table(tmp_path / "data")
+    config, stated = configure(tmp_path / "data"), Rules(epsilon_per_ask="1/20")
+    fixed = dataclasses.replace(
+        config, tables={name: dataclasses.replace(each, rules=stated) for name, each in config.tables.items()}
+    )
+    found = []
+    for each in (config, config, fixed, config):
+        with start_service(each) as service:
+            entry = service.control.find_table("people")
+            assert entry is not None
+            found.append((entry.rules, entry.has_fixed_rules))
+            if len(found) == 1:
+                service.control.change_rules("people", Rules(declared_keys_only=True), by="sam")
+    assert found == [(Rules(), False), (Rules(declared_keys_only=True), False), (stated, True), (Rules(), False)]
+
+
 def test_a_measurement_that_was_not_quoted_is_refused_before_it_is_charged(service: Service) -> None:
     """A web process that was taken over changes the query or the ε after the approval."""
     ask = service.make_ask()
@@ -244,9 +333,11 @@ def test_a_worker_that_is_stopped_puts_back_what_it_holds(tmp_path: Path) -> Non
         service.worker.stop()
         assert service.find(ask).state is AskState.WAITING
         assert not service.list_entries(AnswerRecorded)
+        service.control.pause_account("data/ada", "three overruns")  # what is paid for is continued, and nothing is begun
     with start_service(config) as service:
         answered = service.wait(ask)
         assert answered.state is AskState.ANSWERED
+        assert service.wait(service.ask(epsilon="0.02")).state is AskState.REFUSED
         assert len(service.list_entries(Debit)) == 1
 
 

@@ -5,13 +5,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from discreet.engines.base import Cancellation, NotStarted, OutOfResources, watch_cancellation
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres.engine import Postgres
 from discreet.errors import EngineFailed
 from discreet.serve.control.model import AskState
 from discreet.serve.worker.worker import WorkerSettings
+from tests.support.postgres_server import Server, cluster_address, postgres
 from tests.support.served_tables import configure, start_service, write_table
+
+__all__ = ["cluster_address", "postgres"]
 
 ENDLESS = "SELECT SUM(hash(a.range + b.range)) FROM range(10000000) a, range(10000000) b"
 ONE_SLOT = WorkerSettings(slots=1, lease_seconds=3.0, idle_seconds=0.2, drain_seconds=2.0)
@@ -83,21 +89,30 @@ def test_what_waits_for_the_connection_is_not_started_and_ends_no_other() -> Non
 
 
 def test_duckdb_ends_a_statement() -> None:
-    import pyarrow as pa
+    check_engine(DuckDB.open(pa.table({"id": [1]}), "people"), ENDLESS)
 
-    from discreet.engines.duckdb.engine import DuckDB
 
-    engine = DuckDB.open(pa.table({"id": [1]}), "people")
+def test_postgresql_ends_a_statement(postgres: Server) -> None:
+    postgres.create_people(3)
+    check_engine(
+        Postgres.open(postgres.reader, "people"),
+        "SELECT COUNT(*) FROM generate_series(1, 100000000) a, generate_series(1, 100000000) b",
+    )
+
+
+def check_engine(engine: Any, endless: str) -> None:
+    """Check that a statement ends when another thread cancels it, that cancelling nothing does nothing, and that the engine
+    goes on."""
     failures: list[BaseException] = []
 
     def run() -> None:
         try:
-            for _ in engine._execute(ENDLESS):
+            for _ in engine._execute(endless):
                 pass
         except BaseException as error:
             failures.append(error)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     deadline = time.monotonic() + 20
     while thread.is_alive():

@@ -1,8 +1,12 @@
 """Which ledgers a worker refuses to serve: one that was rolled back, a copy, another service's; and lost salts."""
 
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +14,7 @@ from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, So
 from discreet.ledger import open_ledger
 from discreet.serve.config import ServiceConfig
 from discreet.serve.control.model import AskState
+from discreet.serve.worker import tables
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
 
@@ -124,3 +129,23 @@ def test_a_policy_of_another_table_or_with_a_public_table_that_is_missing_is_ref
     refuse(config, SourceRefused, "public.cities")
     policy.write_text(text.replace('table = "people"', 'table = "staff"'))
     refuse(config, BadParameter, "'staff' is served as 'people'")
+
+
+def test_workers_that_start_together_make_one_ledger(config: ServiceConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the lock both read that there is none, and the second finds an account that is open already."""
+    both = threading.Barrier(2)
+
+    def open_late(*given: Any, **more: Any) -> Any:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)
+        return open_ledger(*given, **more)
+
+    monkeypatch.setattr(tables, "open_ledger", open_late)
+    services = [Service(config), Service(config)]
+    with ThreadPoolExecutor(2) as threads:
+        for started in [threads.submit(each.worker.tables.open) for each in services]:
+            started.result(30)
+    assert services[0].worker.tables.ledger.identity == services[1].worker.tables.ledger.identity
+    for each in services:
+        each.worker.tables.close()
+        each.control.close()

@@ -10,7 +10,7 @@ import pytest
 from discreet.errors import BadParameter
 from discreet.events import Claim, compose
 from discreet.serve.control.model import AskState
-from discreet.serve.worker import tables
+from discreet.serve.worker import registration
 from tests.support.served_tables import Service, configure, start_service, write_table
 
 JOINED = "SELECT depts.head, COUNT(*) AS n FROM people JOIN depts ON people.dept = depts.name GROUP BY depts.head"
@@ -94,7 +94,7 @@ def test_public_rows_that_changed_after_the_quote_are_noticed(service: Service) 
 def test_public_tables_with_too_many_keys_are_refused_when_a_table_is_registered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "MAX_PUBLIC_BYTES", 50)
+    monkeypatch.setattr(registration, "MAX_PUBLIC_BYTES", 50)
     write_public(tmp_path / "data")
     with pytest.raises(BadParameter, match="public"), start_service(configure(tmp_path / "data")):
         raise AssertionError("it was served")

@@ -5,6 +5,7 @@ to end the same ask, one succeeds and the other gets `StateChanged`. An ask that
 same transaction on, and one that ends has none.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -56,6 +57,7 @@ class Asks(Part):
         waiting_limit: int | None = None,
         epsilon_per_day: str | None = None,
         by: str | None = None,
+        check_queue: Callable[[], None] | None = None,
     ) -> Ask:
         """Add an ask, with its job if it is `waiting`, or with the request for its approval.
 
@@ -63,6 +65,8 @@ class Asks(Part):
 
         If the person used its key before for the same measurement, the earlier ask is returned and nothing is added.
         `waiting_limit` and `epsilon_per_day` are checked in the same transaction: parallel asks do not pass them together.
+        So is the queue: `check_queue` may read this database, and raises if the ask would not be answered in time. No other
+        ask that is checked is added meanwhile, by any process.
 
         Raises:
             KeyTaken: if the person used the key for another measurement.
@@ -96,6 +100,9 @@ class Asks(Part):
                 spent = _spent_today(transaction, ask.person, ask.table, ask.accepted_at)
                 if spent + Fraction(ask.epsilon) > Fraction(epsilon_per_day):
                     raise DayLimitReached(epsilon_per_day, str(spent))
+            if check_queue is not None:
+                transaction.lock("the queue of asks")
+                check_queue()
             transaction.run(
                 "INSERT INTO control_asks (id, person, key, table_name, account, root, measurement, state, accepted, "
                 "epsilon, is_free, body, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

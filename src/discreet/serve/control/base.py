@@ -45,6 +45,26 @@ class Part:
         with self._write(durable=durable):
             yield
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Make all reads of this thread in this block one transaction, which sees the database at one moment. A write in it
+        is a transaction of its own."""
+        if self._current is not None:
+            yield
+            return
+        with self._database.transaction(write=False) as transaction:
+            self._local.reading = transaction
+            try:
+                yield
+            finally:
+                self._local.reading = None
+
+    @property
+    def _current(self) -> Transaction | None:
+        """The transaction of this thread that a read is part of."""
+        found: Transaction | None = getattr(self._local, "transaction", None) or getattr(self._local, "reading", None)
+        return found
+
     @property
     def _is_writing(self) -> bool:
         return getattr(self._local, "transaction", None) is not None
@@ -64,7 +84,7 @@ class Part:
 
     @contextmanager
     def _read(self) -> Iterator[Transaction]:
-        current = getattr(self._local, "transaction", None)
+        current = self._current
         if current is not None:
             yield current
             return

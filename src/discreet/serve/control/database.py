@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from discreet.errors import BadParameter
-from discreet.serve.control.errors import ControlUnavailable
+from discreet.serve.control.errors import ControlMissing, ControlUnavailable
 from discreet.serve.control.waiting import Subscription
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -142,9 +142,9 @@ def check_version(row: Any, location: str) -> int:
     return version
 
 
-def missing_error(location: str) -> ControlUnavailable:
+def missing_error(location: str) -> ControlMissing:
     """There is no control database at this location."""
-    return ControlUnavailable(location, "there is no control database here", "check the address, or start the service once")
+    return ControlMissing(location, "there is no control database here", "check the address, or start a worker first")
 
 
 class UnstorableText(BadParameter):

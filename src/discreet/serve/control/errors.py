@@ -13,6 +13,10 @@ class ControlUnavailable(DiscreetError):
         super().__init__(f"control database {where}: {reason}. {hint[:1].upper()}{hint[1:]}.")
 
 
+class ControlMissing(ControlUnavailable):
+    """There is no control database at this place, and it can be reached."""
+
+
 class KeyTaken(DiscreetError):
     """The asker used this idempotency key for another measurement. Nothing was changed."""
 

@@ -122,6 +122,7 @@ class Rules(_Value, frozen=True, kw_only=True):
     declared_keys_only: bool = False
     templates: tuple[str, ...] = ()  # if there are any, every other query needs approval; {name} stands for a literal
     fresh: bool = False  # whether new noise for an answered query needs no approval
+    two_stewards_above: str | None = None  # above this ε, two stewards approve; the owner's alone to state, in serve.toml
 
 
 class Population(_Value, frozen=True, kw_only=True):
@@ -151,6 +152,7 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     seconds_per_pass: float = 0.0  # how long one pass over invented rows of the declared size takes: no row of the table
     label: str | None = None
     rules: Rules = Rules()
+    has_fixed_rules: bool = False  # whether serve.toml states them: then nobody else changes them
     notes: tuple[str, ...] = ()
     public: tuple[dict[str, Any], ...] = ()  # public tables to join to: columns, unique columns, digest; no rows
     invented: bool = False  # whether its rows are invented: the only tables that students may ask of
@@ -286,6 +288,7 @@ class Request(_Value, frozen=True, kw_only=True):
     created: float
     decided_by: str | None = None
     comments: tuple[Comment, ...] = ()
+    approvals: tuple[str, ...] = ()  # stewards who approved it, where the rules want two of them
 
 
 class JobState(StrEnum):
@@ -361,6 +364,7 @@ class Publication(_Value, frozen=True, kw_only=True):
     problem: dict[str, Any] | None = None
     files: dict[str, str] = {}  # name → base 64, once published
     is_public: bool = False
+    approvals: tuple[str, ...] = ()  # as of a request
 
 
 class Proposal(_Value, frozen=True, kw_only=True):

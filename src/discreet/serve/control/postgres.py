@@ -113,9 +113,8 @@ class PostgresDatabase:
                     connection.execute("ROLLBACK")
                 raise
         listener = self._listener
-        if listener is not None and listener.process == os.getpid():
-            for topic in transaction.topics:
-                listener.hub.notify(topic)
+        if transaction.topics and listener is not None and listener.process == os.getpid():
+            listener.hub.notify(*transaction.topics)
 
     def subscribe(self, topic: str | None) -> Subscription:
         """As in `Database`."""

@@ -52,11 +52,14 @@ class Requests(Asks):
         with self._write() as transaction:
             return self._change_request(transaction, ask, state, by, text)
 
-    def approve_request(self, ask: str, measurement: str, by: str, *, comment: str = "", **fields: Any) -> Request:
+    def approve_request(
+        self, ask: str, measurement: str, by: str, *, comment: str = "", needed: int = 1, **fields: Any
+    ) -> Request:
         """Approve an ask: it waits for a worker from now on. `fields` of the ask are set with it, such as `release_at`.
 
         The approval holds for the measurement that the steward saw: its hash contains the policy, so a policy that was
-        widened meanwhile does not slip in under an older approval.
+        widened meanwhile does not slip in under an older approval. If several stewards are `needed`, the request stays open
+        until so many have approved it; who approves twice counts once, and who asked does not count.
 
         Raises:
             StateChanged: if it was decided or withdrawn, or the measurement is another.
@@ -65,8 +68,12 @@ class Requests(Asks):
             found = _find_ask(transaction, "id = ?{lock}", ask)
             if found is None or found.measurement != measurement:
                 raise StateChanged(f"The request {ask}", "about another measurement", RequestState.APPROVED)
+            request = find(transaction, Request, "SELECT body FROM control_requests WHERE ask = ?{lock}", ask)
+            approvals = add_approval(() if request is None else request.approvals, by, found.person, needed)
+            if len(approvals) < needed:
+                return self._change_request(transaction, ask, None, by, comment, approvals)
             self._change_state(transaction, ask, AskState.APPROVAL, AskState.WAITING, **fields)
-            return self._change_request(transaction, ask, RequestState.APPROVED, by, comment)
+            return self._change_request(transaction, ask, RequestState.APPROVED, by, comment, approvals)
 
     def decline_request(self, ask: str, by: str, *, comment: str = "") -> Request:
         """Decline an ask.
@@ -78,18 +85,39 @@ class Requests(Asks):
             self._change_state(transaction, ask, AskState.APPROVAL, AskState.DECLINED, reason=comment or None)
             return self._change_request(transaction, ask, RequestState.DECLINED, by, comment)
 
-    def _change_request(self, transaction: Any, ask: str, state: RequestState | None, by: str, text: str) -> Request:
+    def _change_request(
+        self,
+        transaction: Any,
+        ask: str,
+        state: RequestState | None,
+        by: str,
+        text: str,
+        approvals: tuple[str, ...] | None = None,
+    ) -> Request:
         request = find(transaction, Request, "SELECT body FROM control_requests WHERE ask = ?{lock}", ask)
         if request is None or request.state not in _UNDECIDED:
             raise StateChanged(f"The request {ask}", "missing" if request is None else request.state, str(state))
         comments = (*request.comments, Comment(by=by, at=self._clock(), text=text)) if text else request.comments
         decided = by if state in (RequestState.APPROVED, RequestState.DECLINED) else request.decided_by
-        changed = msgspec.structs.replace(request, state=state or request.state, comments=comments, decided_by=decided)
+        changed = msgspec.structs.replace(
+            request, state=state or request.state, comments=comments, decided_by=decided,
+            approvals=request.approvals if approvals is None else approvals,
+        )  # fmt: skip
         sql = "UPDATE control_requests SET state = ?, body = ? WHERE ask = ?"
         transaction.run(sql, changed.state, encode(changed), ask)
         details = {"person": request.person, "table": request.table, "measurement": request.measurement}
-        self._record(transaction, by, f"request {state or 'comment'}", ask, **details)
+        said = state or ("comment" if approvals is None else "approved by the first steward")
+        self._record(transaction, by, f"request {said}", ask, **details)
         return changed
+
+
+def add_approval(approvals: tuple[str, ...], by: str, asker: str, needed: int) -> tuple[str, ...]:
+    """Return the stewards who have approved. Where several are needed, who asks is none of them.
+
+    >>> add_approval(("sam",), "sam", "ada", 2), add_approval((), "sam", "sam", 2), add_approval((), "sam", "sam", 1)
+    (('sam',), (), ('sam',))
+    """
+    return tuple(each for each in dict.fromkeys((*approvals, by)) if needed == 1 or each != asker)
 
 
 class Records(Part):
@@ -103,6 +131,21 @@ class Records(Part):
                 publication.id, publication.table, publication.state, encode(publication),
             )  # fmt: skip
             self._record(transaction, by, "add publication", publication.id, table=publication.table)
+
+    def approve_publication(self, publication: str, by: str, *, needed: int = 1) -> Publication:
+        """Approve a publication: a worker publishes it. If several stewards are `needed`, it waits for them; who
+        approves twice counts once, and who proposed it does not count.
+
+        Raises:
+            StateChanged: if it was decided.
+        """
+        with self._write() as transaction:
+            transaction.lock(f"approvals of {publication}")
+            found = self.find_publication(publication)
+            approvals = () if found is None else add_approval(found.approvals, by, found.by, needed)
+            to = PublicationState.RUNNING if len(approvals) >= needed else PublicationState.APPROVAL
+            self._record(transaction, by, "approve publication", publication, stewards=len(approvals), needed=needed)
+            return self.change_publication(publication, PublicationState.APPROVAL, to, by=by, approvals=approvals)
 
     def change_publication(
         self, publication: str, from_state: PublicationState, to: PublicationState, *, by: str | None = None, **fields: Any

@@ -115,8 +115,8 @@ class SqliteDatabase:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
-        for topic in transaction.topics:
-            self._hub.notify(topic)
+        if transaction.topics:
+            self._hub.notify(*transaction.topics)
 
     @contextmanager
     def _queue_writers(self, write: bool) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """`Control`: everything that the web and the workers read and write in the control database.
 
-Every method is one transaction; calls inside `with control.transaction():` are one together. Methods may be called from any
+Every method is one transaction; calls inside `with control.transaction():`, and reads inside `with control.reading():`, are
+one together. Methods may be called from any
 thread. A method with `by` writes a line of the audit trail in the same transaction if it is given: who did it.
 
 The control database holds no row, no key and no salt. A web process that is taken over can write all of it; what it can do

@@ -48,11 +48,15 @@ class Tables(Part):
             self._record(transaction, by, "register table", table.name, **details)
 
     def change_rules(self, table: str, rules: Rules, *, by: str) -> TableEntry | None:
-        """Set what may be asked of a table without approval. Returns its entry; None if there is no such table."""
+        """Set what may be asked of a table without approval. Returns its entry; None if there is no such table.
+
+        When two stewards are needed stays as the serve.toml states it: one steward alone cannot lift it.
+        """
         with self._write() as transaction:
             found = find(transaction, TableEntry, "SELECT body FROM control_tables WHERE name = ?{lock}", table)
             if found is None:
                 return None
+            rules = msgspec.structs.replace(rules, two_stewards_above=found.rules.two_stewards_above)
             changed = msgspec.structs.replace(found, rules=rules)
             transaction.run("UPDATE control_tables SET body = ? WHERE name = ?", encode(changed), table)
             before, after = msgspec.to_builtins(found.rules), msgspec.to_builtins(rules)

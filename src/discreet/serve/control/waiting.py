@@ -35,16 +35,17 @@ class Hub:
         self._all = 0
         self._topics: dict[str, int] = {}
         self._waiters: Counter[str] = Counter()
+        self.collected: list[set[str | None]] = []  # the topics that changed, for each who waits for anything
         self.writer = threading.Lock()  # for databases with one writer: its threads queue here
 
-    def notify(self, topic: str | None = None) -> None:
-        """Report a change of a topic; None: of an unknown one, which wakes every waiter."""
+    def notify(self, *topics: str | None) -> None:
+        """Report a change of topics at once; None: of an unknown one, which wakes every waiter."""
         with self.condition:
             self._all += 1
-            if topic is None:
-                self._topics = dict.fromkeys(self._topics, self._all)
-            elif topic in self._topics:
-                self._topics[topic] = self._all
+            for each in self.collected:
+                each.update(topics)
+            changed = self._topics if None in topics else self._topics.keys() & topics
+            self._topics |= dict.fromkeys(changed, self._all)
             self.condition.notify_all()
 
     def count(self, topic: str | None) -> int:
@@ -83,33 +84,50 @@ class Subscription:
         self, hub: Hub, topic: str | None, look: Callable[[], bool] | None = None, close: Callable[[], None] | None = None
     ) -> None:
         self._hub, self._topic, self._look, self._close = hub, topic, look, close
-        self._seen, self._is_closed = hub.add(topic), False
+        self._seen, self._is_closed, self._next_look = hub.add(topic), False, 0.0
+        self._changed: set[str | None] = set()
+        if topic is None:
+            with hub.condition:
+                hub.collected.append(self._changed)
 
     def wait(self, seconds: float) -> bool:
         """Wait for a change since the last call, `seconds` at most. Returns whether there may have been one."""
-        deadline = time.monotonic() + seconds
+        now = time.monotonic()
+        deadline = now + seconds
         with self._hub.condition:
             while True:
                 found = self._hub.count(self._topic)
                 if found != self._seen:
                     self._seen = found
                     return True
-                if self._look is not None and self._look():
-                    return True
-                remaining = deadline - time.monotonic()
-                if remaining <= 0:
+                if self._look is not None and now >= self._next_look:  # not at each commit of this process
+                    self._next_look = now + POLL_SECONDS
+                    if self._look():
+                        self._changed.add(None)
+                        return True
+                if now >= deadline:
                     return False
-                self._hub.condition.wait(remaining if self._look is None else min(remaining, POLL_SECONDS))
+                self._hub.condition.wait((deadline if self._look is None else min(deadline, self._next_look)) - now)
+                now = time.monotonic()
 
-    def notify(self) -> None:
-        """Wake all who wait for this topic in this process."""
-        self._hub.notify(self._topic)
+    def take_changed(self) -> set[str | None]:
+        """Return the topics that changed since the last call, of a subscription to anything; None: unknown ones."""
+        with self._hub.condition:
+            taken = set(self._changed)
+            self._changed.clear()
+        return taken
+
+    def notify(self, topic: str | None = None) -> None:
+        """Wake all who wait for this topic, or for the given one, in this process."""
+        self._hub.notify(self._topic if topic is None else topic)
 
     def close(self) -> None:
         """End it."""
         if not self._is_closed:
             self._is_closed = True
             self._hub.forget(self._topic)
+            with self._hub.condition:
+                self._hub.collected = [each for each in self._hub.collected if each is not self._changed]
             if self._close is not None:
                 self._close()
 

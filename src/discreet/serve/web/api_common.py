@@ -37,7 +37,7 @@ PAGE = {
 }
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 Id = Annotated[str, Path(min_length=1, max_length=100)]
-Cursor = Annotated[str | None, Query(max_length=100)]
+Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 

@@ -111,7 +111,7 @@ def find_certificate(web: Web, ask: Ask) -> Job:
 async def wait_for_job(web: Web, job: Job, seconds: float) -> Job:
     """Return a job when it has ended, or as it is after `seconds`."""
     deadline = time.monotonic() + seconds
-    while job.state in (JobState.QUEUED, JobState.LEASED) and time.monotonic() < deadline:
+    while job.state in (JobState.QUEUED, JobState.LEASED) and time.monotonic() < deadline and not web.bell.is_closed:
         await asyncio.sleep(0.05)
         found: Job | None = await run_in_threadpool(web.control.find_job, job.id)
         job = found or job
@@ -132,7 +132,7 @@ def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> R
                     shown = {"state": ask.state.value, "arrives_at": ask.release_at, "now": web.clock.now()}
                     yield f"event: state\nid: {name}\ndata: {msgspec.json.encode(shown).decode()}\n\n".encode()
                     last = name
-                if ask.state.is_final:
+                if ask.state.is_final or web.bell.is_closed:
                     return
                 following = await web.bell.wait(ask, HEARTBEAT_SECONDS)
                 if following == ask:

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from discreet.errors import DiscreetError
 from discreet.serve.control.model import Ask, AskState
 from discreet.serve.control.store import Control
+from discreet.serve.control.waiting import Subscription, ask_topic
 from discreet.serve.web.problems import log
 
 LISTEN_SECONDS = 1.0
@@ -22,8 +23,8 @@ LISTEN_SECONDS = 1.0
 @dataclass(eq=False, slots=True)
 class _Waiter:
     ask: str
-    seen: AskState
-    release_at: float | None
+    topic: str
+    seen: tuple[AskState, float | None] | None  # state and moment; None: it waits for a final state
     future: "asyncio.Future[Ask | None]"
     loop: asyncio.AbstractEventLoop
 
@@ -35,32 +36,43 @@ class Bell:
         self._control, self._lock, self._closed = control, threading.Lock(), threading.Event()
         self._waiters: set[_Waiter] = set()
         self._thread: threading.Thread | None = None
+        self._subscription: Subscription | None = None  # of the thread
 
-    async def wait(self, ask: Ask, seconds: float) -> Ask:
-        """Return the ask as soon as its state or its moment is another; as it is after `seconds` if neither changes."""
+    async def wait(self, ask: Ask, seconds: float, *, until_final: bool = False) -> Ask:
+        """Return the ask as soon as its state or its moment is another, or as soon as it has ended if `until_final`; as it
+        is after `seconds` otherwise."""
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(ask.id, ask.state, ask.release_at, loop.create_future(), loop)
+        seen = None if until_final else (ask.state, ask.release_at)
+        waiter = _Waiter(ask.id, ask_topic(ask.id), seen, loop.create_future(), loop)
         self._add(waiter)
         try:
-            found = await run_in_threadpool(self._control.find_ask, ask.id)  # what changed before it was added
-            if found is None or _is_changed(found, waiter):
-                return found or ask
-            async with asyncio.timeout(seconds):
-                return await waiter.future or found
+            async with asyncio.timeout(0 if self._closed.is_set() else seconds):
+                return await waiter.future or ask
         except TimeoutError:
             return await run_in_threadpool(self._control.find_ask, ask.id) or ask
         finally:
             with self._lock:
                 self._waiters.discard(waiter)
 
-    def close(self) -> None:
-        """End the thread and wake all who wait."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody is waited for any more: the process ends."""
+        return self._closed.is_set()
+
+    def ring(self) -> None:
+        """Wake all who wait, now and from now on, because the process ends: each gets its ask as it is."""
         self._closed.set()
         with self._lock:
             waiters = list(self._waiters)
         for waiter in waiters:
             _wake(waiter, None)
+
+    def close(self) -> None:
+        """End the thread and wake all who wait."""
+        self.ring()
         if self._thread is not None:
+            with self._control.subscribe() as subscription:
+                subscription.notify()
             self._thread.join(2 * LISTEN_SECONDS)
 
     def _add(self, waiter: _Waiter) -> None:
@@ -69,18 +81,24 @@ class Bell:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._listen, name="discreet-bell", daemon=True)
                 self._thread.start()
+        if self._subscription is not None:
+            self._subscription.notify(waiter.topic)  # it may have changed before it was added
 
     def _listen(self) -> None:
         with self._control.subscribe() as subscription:
+            self._subscription = subscription
+            changed: set[str | None] = {None}  # what changed before is unknown
             while not self._closed.is_set():
-                subscription.wait(LISTEN_SECONDS)
                 with self._lock:
-                    waiters = list(self._waiters)
+                    waiters = [each for each in self._waiters if None in changed or each.topic in changed]
                 try:
                     self._look(waiters)
                 except DiscreetError as error:  # the database restarts
                     log.warning("the control database cannot be read: %s", type(error).__name__)
                     self._closed.wait(LISTEN_SECONDS)
+                    self._subscription.notify()
+                is_changed = subscription.wait(LISTEN_SECONDS)
+                changed = subscription.take_changed() if is_changed else {None}
 
     def _look(self, waiters: list[_Waiter]) -> None:
         for waiter in waiters:
@@ -92,7 +110,7 @@ class Bell:
 
 
 def _is_changed(found: Ask, waiter: _Waiter) -> bool:
-    return (found.state, found.release_at) != (waiter.seen, waiter.release_at)
+    return found.state.is_final if waiter.seen is None else (found.state, found.release_at) != waiter.seen
 
 
 def _wake(waiter: _Waiter, found: Ask | None) -> None:

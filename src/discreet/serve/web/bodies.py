@@ -17,7 +17,7 @@ from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
 
 NUMBER = r"^[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?$"
-ERROR = r"^\s*±?\s*[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?\s*%?\s*$"
+ERROR = r"^ *±? *[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})? *%? *$"
 HEAD = r"^[0-9]{1,18}:[0-9a-f]{64}$"
 MAX_TEMPLATES = 100
 
@@ -27,6 +27,11 @@ def _to_text(value: Any) -> Any:
     if isinstance(value, bool):
         return value  # pydantic refuses it: not a text
     return repr(value) if isinstance(value, int | float) else value
+
+
+def _to_whole(value: Any) -> Any:
+    """Return 1000 for 1000.0, which is an integer of JSON; leave the rest to pydantic."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": NUMBER}]}
@@ -50,7 +55,7 @@ class QuoteBody(Body):
     query: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
     epsilon: NumberText | None = None
     error: ErrorText | None = None
-    size: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    size: Annotated[int, BeforeValidator(_to_whole), Field(ge=1, le=10**15)] | None = None
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     weights: dict[Name, NumberText] | None = None
 

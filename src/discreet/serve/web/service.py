@@ -8,7 +8,6 @@ A measurement that was answered before in the same family of accounts is shown a
 grant and rules allow the query; otherwise it goes to a steward like any other.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -117,11 +116,11 @@ class Web:
     # Tables and accounts
 
     def find_table(self, caller: Caller, name: str) -> tuple[TableEntry, Grant | None]:
-        """Return a table that the caller may see, with the grant to ask of it. What is not granted is not there: both are
-        looked up whatever the first one says, so both take the same time."""
-        entry, grant = self.control.find_table(name), self.control.find_grant(caller.person.id, name)
-        allowed = grant is not None or caller.is_steward
-        if entry is None or not allowed or not caller.may_use(name) or not _may_see(caller, entry):
+        """Return a table that the caller may see, with the grant to ask of it. What is not granted is not looked for at all,
+        so it takes no other time than what is not there."""
+        grant = self.control.find_grant(caller.person.id, name)
+        entry = self.control.find_table(name) if (grant is not None or caller.is_steward) and caller.may_use(name) else None
+        if entry is None or not _may_see(caller, entry):
             raise not_found()
         return entry, grant
 
@@ -155,11 +154,12 @@ class Web:
 
     def describe_account(self, caller: Caller, account: str) -> dict[str, Any]:
         """Return an account and its parents. What remains of one that others spend from, too, is rounded down to 1%."""
-        lineage = self.find_lineage(account)
         mine = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
         if caller.token is not None:
             mine |= set(caller.token.accounts.values())
-        if not _is_above(account, mine) and not (caller.is_steward and lineage):
+        is_mine = _is_above(account, mine)
+        lineage = self.find_lineage(account) if is_mine or caller.is_steward else []  # else not even looked for
+        if not is_mine and not lineage:
             raise not_found()
         if not lineage:
             raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
@@ -201,11 +201,12 @@ class Web:
 
     def quote(self, caller: Caller, question: Question) -> Quoted:
         """Return what a question would cost, how accurate its answer would be, when it would arrive, and who decides."""
-        entry, grant = self.find_table(caller, question.table)
-        if grant is None:
-            raise not_found()  # a steward sees the table, and asks with a grant like everybody
-        account = self.choose_account(caller, entry, grant)
-        lineage = self.find_lineage(account)
+        with self.control.reading():
+            entry, grant = self.find_table(caller, question.table)
+            if grant is None:
+                raise not_found()  # a steward sees the table, and asks with a grant like everybody
+            account = self.choose_account(caller, entry, grant)
+            lineage = self.find_lineage(account)
         if not lineage:
             raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         priced = self.quoter.price(entry, lineage, question.query, question.target)
@@ -289,12 +290,11 @@ class Web:
             quoted.priced.check_budget()
         if quoted.approval is not None:
             return self._add_for_approval(ask, question, quoted.approval)
-        if quoted.recorded is None:
-            self._check_queue(ask)
+        check = (lambda: self._check_queue(ask)) if quoted.recorded is None else None
         limit = self.settings.max_waiting
         per_day = None if quoted.recorded is not None else quoted.entry.rules.epsilon_per_day  # what is recorded is free
         try:
-            return self.control.add_ask(ask, waiting_limit=limit, epsilon_per_day=per_day, by=person)
+            return self.control.add_ask(ask, waiting_limit=limit, epsilon_per_day=per_day, by=person, check_queue=check)
         except DayLimitReached as reached:
             return self._add_for_approval(ask, question, str(reached))
 
@@ -334,27 +334,43 @@ class Web:
         return Ask(
             id=new_id(), key=key, person=caller.person.id, table=question.table, account=quoted.account, root=quoted.root,
             query=question.query, options=question.options, epsilon=str(priced.epsilon), measurement=priced.hash,
-            cost=cost_to_wire(priced.quote.cost), state=AskState.WAITING, accepted_at=now,
+            cost=cost_to_wire(priced.cost), state=AskState.WAITING, accepted_at=now,
             token=None if caller.token is None else caller.token.id, class_seconds=quoted.class_seconds,
             release_at=None if quoted.class_seconds is None else now + quoted.class_seconds,
         )  # fmt: skip
 
     def find_ask(self, caller: Caller, ask: str) -> Ask:
-        """Return an ask of the caller's, or of anybody's for a steward."""
+        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it."""
         found = self.control.find_ask(ask)
-        if found is None or not (found.person == caller.person.id or caller.is_steward) or not caller.may_use(found.table):
+        if found is None or not caller.may_use(found.table):
             raise not_found()
-        return found
+        return found if found.person == caller.person.id or caller.is_steward else self.share(caller, found)
+
+    def share(self, caller: Caller, ask: Ask) -> Ask:
+        """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
+        be passed on. Who asked it, with which key and from which account, is left out; the account is the caller's own.
+
+        Raises:
+            Refusal: 404, as if there were none, in every other case.
+        """
+        options = ask.options
+        weights = None if options.weights is None else tuple(sorted(options.weights.items()))
+        target = Target(epsilon=ask.epsilon, size=options.size, confidence=options.confidence, weights=weights)
+        try:
+            quoted = self.quote(caller, Question(ask.table, ask.query, target, options.simultaneous))
+        except DiscreetError:
+            raise not_found() from None
+        is_same = (quoted.root, quoted.priced.hash) == (ask.root, ask.measurement)
+        is_free = quoted.approval is None and quoted.refusal is None and quoted.recorded is not None
+        if not is_same or not is_free or ask.state is not AskState.ANSWERED:
+            raise not_found()
+        return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=quoted.account)
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
-        deadline = time.monotonic() + min(seconds, self.settings.max_wait)
-        while not ask.state.is_final and ask.state is not AskState.APPROVAL:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            ask = await self.bell.wait(ask, left)
-        return ask
+        if ask.state.is_final or ask.state is AskState.APPROVAL:
+            return ask
+        return await self.bell.wait(ask, min(seconds, self.settings.max_wait), until_final=True)
 
     def withdraw(self, caller: Caller, ask: str) -> Ask:
         """Withdraw an ask of the caller's own that no worker has taken."""
@@ -390,8 +406,9 @@ class Web:
     def show_answer(self, ask: Ask, known: tuple[int, str] | None = None) -> dict[str, Any]:
         """Return an ask that was answered, with its answer and the head of the ledger; and whether the ledger continues
         `known`, the head that the client has seen."""
-        shown = self.show_ask(ask) | {"answer": ask.answer, "head": self.show_head()}
-        return shown if known is None else shown | {"continues": self.control.has_head(*known)}
+        with self.control.reading():
+            shown = self.show_ask(ask) | {"answer": ask.answer, "head": self.show_head()}
+            return shown if known is None else shown | {"continues": self.control.has_head(*known)}
 
     def show_head(self) -> dict[str, Any] | None:
         """Return the last head that a worker saw; clients remember it and notice a ledger that was set back."""
@@ -438,10 +455,10 @@ def _shows_alike(recorded: Ask, question: Question) -> bool:
 
 def _repeat(ask: Ask, quoted: Quoted, now: float) -> Ask:
     """Return an ask that shows what was recorded before. Nothing is charged."""
-    recorded = quoted.recorded
+    recorded, priced = quoted.recorded, quoted.priced
     assert recorded is not None
     assert recorded.answer is not None
-    answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(quoted.priced.quote.cost, quoted.priced.quote.event)}
+    answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(priced.cost, priced.calibrated.measurement.event)}
     said = explain_recorded(answer["reference"]["entry"])
     answer["notes"] = [*(each for each in answer["notes"] if each != said), said]
     return msgspec.structs.replace(

@@ -31,7 +31,7 @@ from discreet.serve.web.oidc import Identity, Pending, Provider
 from discreet.serve.web.problems import Refusal
 from discreet.serve.web.settings import WebSettings
 
-NOT_SIGNED_IN = "No valid token. Send `Authorization: Bearer dsc_…`; `discreet login` makes one."
+NOT_SIGNED_IN = "No valid token. Send `Authorization: Bearer dsc_…`; the page /me makes one, and `discreet login` stores it."
 LINK_FAILED = "This link was used already, or is older than ten minutes. Ask for a new one."
 FORM_TOKEN = "form_token"
 PENDING_SECONDS = 600
@@ -104,8 +104,9 @@ class SigningIn:
         secret = secret.strip()
         if scheme.lower() != "bearer" or not 8 <= len(secret) <= 200 or not secret.isascii():
             raise Refusal(401, NOT_SIGNED_IN)
-        token = self.control.find_token(secret)
-        person = None if token is None else self.control.find_person(token.person)
+        with self.control.reading():
+            token = self.control.find_token(secret)
+            person = None if token is None else self.control.find_person(token.person)
         if token is None or person is None or person.disabled:
             raise Refusal(401, NOT_SIGNED_IN)
         return Caller(person, token)

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ from discreet.serve.control.model import (
     Token,
     TrailEntry,
 )
-from discreet.serve.rules import parse_template
+from discreet.serve.rules import count_stewards, parse_template
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
@@ -199,9 +200,23 @@ class Stewardship:
         if found is None or request.measurement != measurement:
             raise Refusal(409, "The request is about another measurement. Load it again.")
         release = None if found.class_seconds is None else now + found.class_seconds
+        needed = self.count_stewards(found.table, Fraction(found.epsilon))
+        self._refuse_twice(caller, needed, request.person, request.approvals)
         return self.web.control.approve_request(
-            ask, measurement, caller.person.id, comment=comment, accepted_at=now, release_at=release
+            ask, measurement, caller.person.id, comment=comment, needed=needed, accepted_at=now, release_at=release
         )
+
+    def count_stewards(self, table: str, epsilon: Fraction | float) -> int:
+        """Return how many stewards must approve what costs this ε of a table. A table that is gone wants two."""
+        entry = self.web.control.find_table(table)
+        return 2 if entry is None else count_stewards(entry.rules, epsilon)
+
+    @staticmethod
+    def _refuse_twice(caller: Caller, needed: int, asker: str, approvals: tuple[str, ...]) -> None:
+        if needed > 1 and caller.person.id == asker:
+            raise Refusal(409, "You asked for this, and two other stewards must approve it.")
+        if needed > 1 and caller.person.id in approvals:
+            raise Refusal(409, "You have approved this. A second steward must approve it, too.")
 
     def decline(self, caller: Caller, ask: str, comment: str) -> Request:
         """Decline a request."""
@@ -257,12 +272,15 @@ class Stewardship:
     def decide_publication(self, caller: Caller, id: str, approve: bool) -> Publication:
         """Approve or decline a publication."""
         caller.require(Scope.STEWARD)
-        found, by = self.find_publication(caller, id), caller.person.id
-        to = PublicationState.RUNNING if approve else PublicationState.DECLINED
-        with self.web.control.transaction():
-            changed = self.web.control.change_publication(found.id, PublicationState.APPROVAL, to, by=by)
-            if approve:
-                self.web.control.enqueue("publication", found.id, {"step": "publish"}, by=by)
+        found, by, control = self.find_publication(caller, id), caller.person.id, self.web.control
+        if not approve:
+            return control.change_publication(found.id, PublicationState.APPROVAL, PublicationState.DECLINED, by=by)
+        needed = self.count_stewards(found.table, find_epsilon(found))
+        self._refuse_twice(caller, needed, found.by, found.approvals)
+        with control.transaction():
+            changed = control.approve_publication(found.id, by, needed=needed)
+            if changed.state is PublicationState.RUNNING:
+                control.enqueue("publication", found.id, {"step": "publish"}, by=by)
         return changed
 
     def open_publication(self, caller: Caller, id: str, is_public: bool) -> Publication:
@@ -278,10 +296,15 @@ class Stewardship:
         return self.web.find_table(caller, table)[0].rules
 
     def change_rules(self, caller: Caller, table: str, rules: Rules) -> Rules:
-        """Set what may be asked of a table without approval, from the next ask on. Rules that the serve.toml states are set
-        again when a worker starts."""
+        """Set what may be asked of a table without approval, from the next ask on.
+
+        Raises:
+            BadParameter: if serve.toml states the rules of this table.
+        """
         caller.require(Scope.STEWARD)
-        self.web.find_table(caller, table)
+        if self.web.find_table(caller, table)[0].has_fixed_rules:
+            hint = "change them there, and restart the worker"
+            raise BadParameter("rules", repr(table), "the rules of this table are stated in serve.toml", hint)
         for template in rules.templates:
             parse_template(template)
         changed = self.web.control.change_rules(table, rules, by=caller.person.id)
@@ -324,6 +347,13 @@ class Stewardship:
             if cursor is None:
                 break
         return found, cursor
+
+
+def find_epsilon(publication: Publication) -> float:
+    """Return the ε that a publication costs, rounded up; infinity until a worker has quoted it."""
+    cost = (publication.quote or {}).get("cost")
+    upper = (cost.get("epsilon") or {}).get("upper") if isinstance(cost, dict) else None
+    return float(upper) if isinstance(upper, int | float) else inf
 
 
 def check_ration(epsilon: str) -> Fraction:

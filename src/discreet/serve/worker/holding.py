@@ -9,6 +9,11 @@ the ledger before any row is read, as always. At the moment `Held.record` append
 the answer that is recorded is the one that is shown. A worker that dies before leaves a debit without an answer, which
 another worker continues by its id: it draws new noise, and no analyst has seen the first.
 
+A failure of the engine is held in the same way. It may close the source, and an entry of the ledger or a refusal of the next
+ask would tell at once that a query failed. Until its moment it counts in the memory of this worker alone: what is asked of a
+source that is closed meanwhile reads no row, and fails at its own moment. A worker that dies before leaves the ask to
+another, which meets the same failure.
+
 `Moments` runs functions at their times in one thread, so that no answer that waits occupies a slot.
 """
 
@@ -16,13 +21,16 @@ import heapq
 import itertools
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from discreet.accounting.currencies import Receipt
-from discreet.ledger.chain import LedgerAccount
+from discreet.errors import SourceQuarantined
+from discreet.ledger.chain import LedgerAccount, LedgerQuarantine, to_storable
+from discreet.ledger.quarantine import FailureCounts, FailureKind
 from discreet.serve.schedule import JumpFreeClock
 
 log = logging.getLogger("discreet.serve")
@@ -33,8 +41,10 @@ class Held:
     """The answer of one ask that is not recorded yet; without a receipt, one that was recorded before."""
 
     account: LedgerAccount
+    failures: "HeldFailures"
     receipt: Receipt | None = None
     encoded: bytes | None = None
+    failed: list[tuple[str, FailureKind]] = field(default_factory=list)
 
     def record(self) -> bytes | None:
         """Append the answer to the ledger. Return what is recorded; None if nothing was held."""
@@ -42,14 +52,86 @@ class Held:
             return None
         return self.account.record(self.receipt, self.encoded)
 
+    def record_failures(self) -> None:
+        """Append the failures of the ask to the ledger, each once."""
+        while self.failed:
+            source, kind = self.failed[0]
+            self.account.quarantine.record_failure(source, kind)
+            self.failures.forget(source, kind)
+            del self.failed[0]
+
+
+class HeldFailures:
+    """The failures of one worker that are not recorded yet."""
+
+    def __init__(self) -> None:
+        self._lock, self._failures = threading.Lock(), Counter[tuple[str, FailureKind]]()
+
+    def add(self, source: str, kind: FailureKind) -> None:
+        """Count a failure from now on."""
+        with self._lock:
+            self._failures[source, kind] += 1
+
+    def forget(self, source: str, kind: FailureKind) -> None:
+        """Count a failure that is recorded no more."""
+        with self._lock:
+            self._failures[source, kind] -= 1
+
+    def add_to(self, counts: FailureCounts, source: str) -> FailureCounts:
+        """Return counts of a source with what is held."""
+        with self._lock:
+            for kind in FailureKind:
+                for _ in range(self._failures[source, kind]):
+                    counts = counts.add_failure(kind)
+        return counts
+
+
+class ClosedForNow(SourceQuarantined):
+    """A source is closed by a failure that is held: an analyst may not learn it yet."""
+
 
 _held: ContextVar[Held | None] = ContextVar("_held", default=None)
 
 
-class HeldAccount(LedgerAccount):
-    """A `LedgerAccount` whose answers are held while `hold` is entered in the same thread."""
+@dataclass(frozen=True, slots=True)
+class HeldQuarantine(LedgerQuarantine):
+    """A quarantine that knows the failures that are held."""
 
-    __slots__ = ()
+    failures: HeldFailures
+
+    def check(self, source: str) -> None:
+        """As in `Quarantine`.
+
+        Raises:
+            ClosedForNow: if it is closed by what is held; within `hold` alone, where the answer would have to wait too.
+        """
+        LedgerQuarantine.check(self, source)
+        if _held.get() is not None:
+            with self.store.read_transaction() as transaction:
+                counts = transaction.read_failures(to_storable(source))
+            if self.failures.add_to(counts, source).is_quarantined:
+                raise ClosedForNow(source)
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """As in `Quarantine`; but what is held is recorded later."""
+        held = _held.get()
+        if held is None:
+            LedgerQuarantine.record_failure(self, source, kind)
+        else:
+            held.failed.append((source, kind))
+            self.failures.add(source, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAccount(LedgerAccount):
+    """A `LedgerAccount` whose answers and failures are held while `hold` is entered in the same thread."""
+
+    failures: HeldFailures
+
+    @property
+    def quarantine(self) -> HeldQuarantine:
+        """The quarantine of the ledger, with what is held."""
+        return HeldQuarantine(self.store, self.failures)
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Account`; but what is held is recorded later."""
@@ -61,8 +143,8 @@ class HeldAccount(LedgerAccount):
 
     @contextmanager
     def hold(self) -> Iterator[Held]:
-        """Hold the answer that is recorded in this block."""
-        held = Held(LedgerAccount(self.store, self.initial_state))
+        """Hold the answer and the failures that are recorded in this block."""
+        held = Held(LedgerAccount(self.store, self.initial_state), self.failures)
         token = _held.set(held)
         try:
             yield held

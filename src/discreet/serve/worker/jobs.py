@@ -56,11 +56,13 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit, hash_measurement
 from discreet.query.answer import Answer
+from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
-from discreet.serve.control.model import Ask, AskState, Job, PublicationState
+from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, PublicationState
 from discreet.serve.control.store import Control
+from discreet.serve.quoting import parse_once
 from discreet.serve.schedule import (
     MAX_OVERRUNS,
     JumpFreeClock,
@@ -71,7 +73,7 @@ from discreet.serve.schedule import (
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
-from discreet.serve.worker.holding import Held, HeldAccount, Moments
+from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount, Moments
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 from discreet.session.session import Session
@@ -193,33 +195,45 @@ class Jobs:
     # -- asks -------------------------------------------------------------------------------------------------------------
 
     def _run_ask(self, job: Job) -> None:
-        ask = self.control.find_ask(job.subject)
+        with self.control.reading():
+            ask = self.control.find_ask(job.subject)
+            entry = None if ask is None else self.control.find_table(ask.table)
+            grant = None if ask is None else self.control.find_grant(ask.person, ask.table)
+            person = None if ask is None else self.control.find_person(ask.person)
         if ask is None or ask.state is not AskState.RUNNING:
             self._end(job, lambda: self.control.finish(job))
             return
-        entry = self.control.find_table(ask.table)
         if entry is None:
             raise CLOSED_TABLE
         started = time.monotonic()
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
-        self._check_grant(ask)
+        paused = check_grant(grant, person)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        running = self._choose_class(job, ask, self._check_measurement(session, ask))
+        if paused is not None and not account.has_debit(ask.debit_id):
+            raise QueryRefused(f"Your account is paused: {paused}", "ask the steward of the table to resume it")
+        measurement = self._calibrate(session, ask)
+        running = self._choose_class(job, ask, measurement.bounded)
         self._schedule(running)
         try:
             with account.hold() as held, running.cancellation.allow():
-                answer = self._ask(session, ask)
+                answer = self._ask(session, ask, measurement)
         except EngineFailed:
-            self._ready(running, lambda: self._fail(running))
+            if not self._ready(running, lambda: self._fail(running, held)):
+                self._deliver(running, held.record_failures)
+            self.occupy(started, running.class_seconds)
+            return
+        except ClosedForNow:  # another ask closed the source, and its moment is to come: nothing was charged or read
+            self._ready(running, lambda: self._fail(running, counts=False))
             self.occupy(started, running.class_seconds)
             return
         except SourceRefused as refused:  # quarantined: nothing was charged
+            self._forget(running)
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
         except DiscreetError:
@@ -231,7 +245,10 @@ class Jobs:
             self.occupy(started, running.class_seconds)
             return
         wire = answer_to_wire(answer)
-        deliver = lambda: self._answer(running, session, account, held, answer, wire)  # noqa: E731
+
+        def deliver() -> None:
+            self._answer(running, account, held, answer, wire, lambda: self._ask(session, ask, measurement))
+
         if held.receipt is None:  # it was recorded before, so its moment has passed: that it exists is no secret
             self._forget(running)
             self._deliver(running, deliver)
@@ -248,33 +265,27 @@ class Jobs:
     def _choose_class(self, job: Job, ask: Ask, bounded: BoundedQuery) -> RunningAsk:
         """Return an ask with the class that this worker computes: one in the control database might have been written to
         find out whether the answer is ready by then. A class that was overrun is not taken again."""
-        classes, seconds_per_pass = self.tables.get_schedule(ask.table)
-        chosen = choose_class(classes, seconds_per_pass, bounded)
-        if chosen is not None and ask.class_seconds in classes and ask.overruns:
+        entry = self.tables.get_entry(ask.table)
+        chosen = choose_class(entry.classes, entry.seconds_per_pass, bounded)
+        if chosen is not None and ask.class_seconds in entry.classes and ask.overruns:
             chosen = max(chosen, ask.class_seconds)
-        return RunningAsk(job, ask, classes, chosen)
+        return RunningAsk(job, ask, entry.classes, chosen)
 
-    def _ask(self, session: Session, ask: Ask) -> Answer:
+    @staticmethod
+    def _ask(session: Session, ask: Ask, measurement: Measurement) -> Answer:
         options = ask.options
-        return session.ask(
-            ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask), confidence=options.confidence,
-            simultaneous=options.simultaneous, id=ask.debit_id, fresh=options.fresh,
+        return session.ask_calibrated(
+            measurement, epsilon=Fraction(ask.epsilon), confidence=options.confidence, simultaneous=options.simultaneous,
+            id=ask.debit_id, fresh=options.fresh,
         )  # fmt: skip
 
-    def _check_grant(self, ask: Ask) -> None:
-        """Refuse an ask whose grant was taken away or paused while it waited."""
-        grant, person = self.control.find_grant(ask.person, ask.table), self.control.find_person(ask.person)
-        if grant is None or person is None or person.disabled:
-            raise QueryRefused("You may not ask of this table any more", "ask its steward")
-        if grant.paused is not None:
-            raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
-
-    def _check_measurement(self, session: Session, ask: Ask) -> BoundedQuery:
-        """Refuse to measure what was not quoted or approved. Returns the query with its bounds."""
-        measurement = session.calibrate(ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
+    def _calibrate(self, session: Session, ask: Ask) -> Measurement:
+        """Return what is measured; refuse what was not quoted or approved."""
+        query = parse_once(ask.query, self.tables.get_entry(ask.table), session.table, ask.account)
+        measurement = session.calibrate(query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
         if hash_measurement(session.executor.describe(measurement)) != ask.measurement:
             raise CHANGED
-        return measurement.bounded
+        return measurement
 
     # -- moments ----------------------------------------------------------------------------------------------------------
 
@@ -304,14 +315,16 @@ class Jobs:
         except (StateChanged, ControlUnavailable):
             log.warning("the new moment of an ask could not be stored")
 
-    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
-        """Keep what is to be delivered until the moment; without a schedule, deliver it."""
+    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> bool:
+        """Keep what is to be delivered until the moment; without a schedule, deliver it. Returns False if the ask has ended
+        before."""
         with running.lock:
             if running.is_ended:
-                return
+                return False
             running.deliver = deliver
         if running.class_seconds is None:
-            self.moments.at(self.clock.now(), lambda: self._at_moment(running))
+            self._at_moment(running)
+        return True
 
     def _forget(self, running: RunningAsk) -> None:
         """Let the moment pass."""
@@ -382,20 +395,26 @@ class Jobs:
             self.put_back(running.job)
 
     def _answer(
-        self, running: RunningAsk, session: Session, account: HeldAccount, held: Held, answer: Answer, wire: dict[str, Any]
-    ) -> None:
-        """Record the answer, mirror what it changed, and show it."""
+        self, running: RunningAsk, account: HeldAccount, held: Held, answer: Answer, wire: dict[str, Any],
+        ask_again: Callable[[], Answer],
+    ) -> None:  # fmt: skip
+        """Record the answer, mirror what it changed, and show it, all at once."""
         recorded = held.record()
         if recorded is not None and recorded != held.encoded:  # another worker was first: what is recorded is shown
-            answer = replace(self._ask(session, running.ask), charged=answer.charged)
+            answer = replace(ask_again(), charged=answer.charged)
             wire = answer_to_wire(answer)
-        self._alert_budget(self.tables.mirror(account)[-1])
+        states, head = self.tables.read_accounts(account)
         job, moment = running.job, self._moment_of(running)
         is_free = not answer.charged and job.attempts == 1  # an earlier attempt may have been charged
-        self._end(
-            job,
-            lambda: self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free),
-        )
+
+        def end() -> bool:
+            # the ledger has the answer: an ask whose end is lost in a power cut runs again, finds it, and is not charged
+            with self.control.transaction(durable=False):
+                self.tables.save_accounts(states, head)
+                return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free)
+
+        self._end(job, end)
+        self._alert_budget(states[-1])
 
     def _alert_budget(self, root: AccountState) -> None:
         """Tell the owner how much of a root is spent."""
@@ -403,9 +422,11 @@ class Jobs:
             if root.budget.spent * 100 >= share * root.budget.limit:
                 self.alerts.send(f"root {share}%", root.name, once=True)
 
-    def _fail(self, running: RunningAsk, *, counts: bool = True) -> None:
+    def _fail(self, running: RunningAsk, held: Held | None = None, *, counts: bool = True) -> None:
         """End an ask with the constant text. What was charged stays charged."""
         job, ask = running.job, running.ask
+        if held is not None:
+            held.record_failures()
         self._alert_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
         if counts:
             self.control.count_trouble(self._find_paying(ask), "failure")
@@ -528,11 +549,19 @@ class Jobs:
     def _wait_for_class(self, started: float, table: str) -> None:
         """Wait until a class has passed since `started`, or the last one several times: when a publication is seen does not
         tell how long its queries ran."""
-        classes, _ = self.tables.get_schedule(table)
+        classes = self.tables.get_entry(table).classes
         if classes:
             elapsed = time.monotonic() - started
             end = next((each for each in classes if each >= elapsed), classes[-1] * ceil(elapsed / classes[-1]))
             self.is_stopping.wait(end - elapsed)
+
+
+def check_grant(grant: Grant | None, person: Person | None) -> str | None:
+    """Refuse an ask whose grant was taken away while it waited. Returns why its account is paused, if it is: then no ask is
+    begun, and one that was paid for before its worker died is continued."""
+    if grant is None or person is None or person.disabled:
+        raise QueryRefused("You may not ask of this table any more", "ask its steward")
+    return grant.paused
 
 
 def _read_weights(ask: Ask) -> dict[str, Fraction] | None:

@@ -14,13 +14,11 @@ owner can read. Measurements call a table `serve:people`, so that moving its fil
 """
 
 import logging
-import os
-import secrets
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,24 +29,20 @@ from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.keys import SigningKey, load_key
-from discreet.paths import describe_exposure, read_text
-from discreet.query.policy import make_policy_error, read_policy, read_public, write_policy
-from discreet.query.record import policy_hash
-from discreet.query.schema import DEFAULT_SALT, Table
-from discreet.remote.wire import table_to_wire
-from discreet.serve.config import DEFAULT_CLASSES, PopulationConfig, ServiceConfig, TableConfig
+from discreet.ledger.store import Head
+from discreet.query.policy import make_policy_error
+from discreet.serve.config import PopulationConfig, ServiceConfig, TableConfig
 from discreet.serve.control.model import Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
-from discreet.serve.schedule import JumpFreeClock, propose_classes
+from discreet.serve.schedule import JumpFreeClock
 from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
-from discreet.serve.worker.holding import HeldAccount
+from discreet.serve.worker.holding import HeldAccount, HeldFailures
+from discreet.serve.worker.registration import list_public, make_entry, make_folder, read_table_policy
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import Source, open_source
 
 log = logging.getLogger("discreet.serve")
-LEAST_SALT_LENGTH = 16
-MAX_PUBLIC_BYTES = 500_000
 SERVING_SECONDS = 30.0
 LEDGER_IDENTITY, PUBLIC_KEY, SERVICE_NAME, SERVING = "ledger_identity", "public_key", "name", "serving"
 """The settings in the control database."""
@@ -71,6 +65,7 @@ class Tables:
         self.config, self.control, self.clock = config, control, clock
         self._lock = threading.RLock()
         self._tables: dict[str, OpenTable] = {}
+        self._failures = HeldFailures()
         self.ledger: Ledger
         self.key: SigningKey
 
@@ -83,16 +78,16 @@ class Tables:
             LedgerUnavailable, LedgerCorrupted: if the ledger is none that this service may go on with.
             SourceRefused, BadParameter: if a table cannot be served.
         """
-        known = self.control.find_setting(LEDGER_IDENTITY)
         make_folder(self.config.state)
-        self.ledger = open_ledger(self.config.ledger, create=known is None)
-        self.key = load_key(self.config.key)
-        self._check_ledger(known, adopt)
-        for population in self.config.populations.values():
-            self._open_population(population)
-        identity = self.ledger.identity
-        assert identity is not None  # its first entry is written
-        with self.control.transaction():
+        with self.control.transaction():  # of workers that start together, one makes the ledger and the others find it
+            known = self.control.find_setting(LEDGER_IDENTITY)
+            self.ledger = open_ledger(self.config.ledger, create=known is None)
+            self.key = load_key(self.config.key)
+            self._check_ledger(known, adopt)
+            for population in self.config.populations.values():
+                self._open_population(population)
+            identity = self.ledger.identity
+            assert identity is not None  # its first entry is written
             self.control.set_setting(LEDGER_IDENTITY, identity)
             self.control.set_setting(PUBLIC_KEY, self.key.public)
             self.control.set_setting(SERVICE_NAME, self.config.name)
@@ -174,7 +169,7 @@ class Tables:
         if config is None:
             raise BadParameter("table", repr(name), "this service does not serve it any more", "ask of another table")
         before = self.control.find_table(name)
-        policy = self._read_policy(config, before)
+        policy = read_table_policy(config, self.config.state, is_new=before is None)
         options = SourceOptions(
             source=config.source, policy=policy, table=config.table, neighbours=config.neighbours, label=config.label,
             public=list_public(config),
@@ -185,7 +180,7 @@ class Tables:
                 "table", f"{source.table.name!r} is served as {name!r}", f'write table = "{name}", or serve it as that'
             )
         source = replace(source, options=SourceOptions(source=name))  # errors name the table, and never its path
-        entry = self._make_entry(config, source, before)
+        entry = make_entry(config, source.table, source.notes, before, self.config.state)
         if entry != before:
             self.control.register_table(entry)
         opened = OpenTable(config, source, entry, {})
@@ -202,54 +197,6 @@ class Tables:
         self._open_population(self._find_population(name))
         self.open_table(name)
         self.mirror()
-
-    def _read_policy(self, config: TableConfig, before: TableEntry | None) -> Table:
-        text = read_policy_file(config)
-        table = read_policy(text)
-        if config.least_epsilon is not None:
-            table = replace(table, least_epsilon=config.least_epsilon)
-        if table.salt == DEFAULT_SALT:
-            return replace(table, salt=self._load_salt(config.name, is_new=before is None))
-        if len(table.salt) < LEAST_SALT_LENGTH:
-            hint = f"take {LEAST_SALT_LENGTH} random characters or more, or leave it out, and the service makes one"
-            raise make_policy_error("salt", "too short: it could be guessed from the hash of the policy", hint)
-        return table
-
-    def _load_salt(self, table: str, *, is_new: bool) -> str:
-        """Return the salt that the service made for a table; make it for a new one."""
-        path = self.config.state / "salts" / f"{table}.salt"
-        if not path.exists() and is_new:
-            make_folder(path.parent)
-            write_private(path, secrets.token_hex(32))
-        try:
-            with path.open(encoding="ascii") as file:
-                if problem := describe_exposure(file.fileno(), path):
-                    raise BadParameter("salt", repr(str(path)), *problem)
-                return file.read().strip()
-        except OSError:
-            hint = "restore it from a backup; with another one, answers that were paid for would not be found"
-            raise BadParameter("salt", repr(str(path)), "the file is missing", hint) from None
-
-    def _make_entry(self, config: TableConfig, source: Source, before: TableEntry | None) -> TableEntry:
-        table = source.table
-        digest = policy_hash(table)
-        is_same = before is not None and before.policy_hash == digest
-        classes, seconds_per_pass = config.classes, 0.0
-        if before is not None and before.rows_at_most == config.rows_at_most and is_same:
-            seconds_per_pass = before.seconds_per_pass
-        if config.rows_at_most is not None and seconds_per_pass == 0.0 and (classes is None or classes):
-            seconds_per_pass = time_invented_rows(table, config.rows_at_most)
-        if classes is None:
-            classes = propose_classes(seconds_per_pass) if seconds_per_pass else DEFAULT_CLASSES
-        return TableEntry(
-            name=config.name, population=config.population, policy=write_public_policy(table), policy_hash=digest,
-            policy_version=1 if before is None else before.policy_version + (not is_same), identity=f"serve:{config.name}",
-            neighbours=config.neighbours.value, title=config.title or config.name, description=config.description,
-            rows_at_most=config.rows_at_most, classes=classes, seconds_per_pass=seconds_per_pass, label=config.label,
-            rules=config.rules if before is None or config.rules != type(config.rules)() else before.rules,
-            notes=source.notes, public=describe_public(table), invented=config.invented,
-            is_open=True if before is None else before.is_open,
-        )  # fmt: skip
 
     def get(self, name: str, policy_hash: str) -> OpenTable:
         """Return an open table. If the registered policy is another one, the table is opened again from its file: the owner
@@ -268,7 +215,7 @@ class Tables:
             if session is None:
                 paying = self.ledger.get_account(account)
                 self._check_population(opened.config, paying.initial_state)
-                held = HeldAccount(paying.store, paying.initial_state)
+                held = HeldAccount(paying.store, paying.initial_state, self._failures)
                 settings = opened.config
                 session = Session.of(
                     opened.source, held, held.initial_state.delta, settings.neighbours, settings.label, opened.entry.identity
@@ -287,11 +234,10 @@ class Tables:
                 "The account belongs to another population than the table", "ask the steward of the table for a grant"
             )
 
-    def get_schedule(self, name: str) -> tuple[tuple[float, ...], float]:
-        """Return the classes of an open table and the seconds of one pass, as this worker registered them."""
+    def get_entry(self, name: str) -> TableEntry:
+        """Return an open table as this worker declared it, whatever the control database says of it now."""
         with self._lock:
-            entry = self._tables[name].entry
-        return entry.classes, entry.seconds_per_pass
+            return self._tables[name].entry
 
     # -- accounts ---------------------------------------------------------------------------------------------------------
 
@@ -317,84 +263,20 @@ class Tables:
         Returns:
             The accounts: the given one first, the root last.
         """
+        states, head = self.read_accounts(account)
+        self.save_accounts(states, head)
+        return states
+
+    def read_accounts(self, account: LedgerAccount | None = None) -> tuple[tuple[AccountState, ...], Head]:
+        """Read what `mirror` copies."""
         with self.ledger.store.read_transaction() as transaction:
             head = transaction.read_head()
             if account is None:
-                states = transaction.read_accounts()
-            else:
-                states = tuple(transaction.read_totals(account.initial_state).lineage)
+                return transaction.read_accounts(), head
+            return tuple(transaction.read_totals(account.initial_state).lineage), head
+
+    def save_accounts(self, states: Iterable[AccountState], head: Head) -> None:
+        """Write what `mirror` copies."""
         with self.control.transaction(durable=False):
             self.control.save_snapshots(Snapshot.of(state, head.number) for state in states)
             self.control.save_head(head.number, head.hash.hex())
-        return states
-
-
-# -- files ----------------------------------------------------------------------------------------------------------------
-
-
-def read_policy_file(config: TableConfig) -> str:
-    """Read the text of a table's policy."""
-    return read_text(config.policy, lambda reason: make_policy_error(str(config.policy), reason, "check the path"))
-
-
-def list_public(config: TableConfig) -> dict[str, str]:
-    """Return the paths of the public tables that a policy names, which are relative to it."""
-    return {name: str(config.policy.parent / path) for name, path in read_public(read_policy_file(config)).items()}
-
-
-def describe_public(table: Table) -> tuple[dict[str, Any], ...]:
-    """Return what quotes need of the public tables: their columns with keys and bounds, and a digest of their rows.
-
-    Raises:
-        BadParameter: if that is too much to be part of each entry, because columns have very many keys.
-    """
-    described = tuple(table_to_wire(table)["public"])
-    size = len(msgspec.json.encode(described))
-    if size > MAX_PUBLIC_BYTES:
-        reason = f"the keys of the public tables take {size:,} bytes, and a service shows at most {MAX_PUBLIC_BYTES:,}"
-        raise make_policy_error("public", reason, "leave out columns with many values, or join them into the table")
-    return described
-
-
-def write_public_policy(table: Table) -> str:
-    """Return the policy of a table as TOML without its salt.
-
-    >>> from discreet.query.policy import read_policy
-    >>> secret = read_policy('table = "t"\\nunit = "id"\\nsalt = "correct horse"\\n[columns.id]\\nkind = "integer"')
-    >>> "salt" in write_public_policy(secret), read_policy(write_public_policy(secret)).name
-    (False, 't')
-    """
-    return "".join(f"{line}\n" for line in write_policy(table).splitlines() if not line.startswith("salt = "))
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder that only its owner can enter."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        reason = f"it cannot be made ({error.strerror})"
-        raise BadParameter("state", repr(str(folder)), reason, "name a folder that can be written") from None
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read; the one that another process wrote first stays."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(draft)
-
-
-def time_invented_rows(table: Table, rows: int) -> float:
-    """Return the seconds that one pass over invented rows of this number takes. They are made from the policy alone, so the
-    time tells nothing of the table."""
-    from discreet.serve.worker.timing import time_pass
-
-    return time_pass(table, rows)

@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from discreet.errors import DiscreetError
@@ -46,7 +47,7 @@ class Worker:
         self, config: ServiceConfig, control: Control, clock: JumpFreeClock, settings: WorkerSettings | None = None
     ) -> None:
         self.config, self.control, self.clock = config, control, clock
-        self.settings = settings or WorkerSettings(slots=config.slots)
+        self.settings = settings or WorkerSettings(slots=config.slots, drain_seconds=0.5 if config.embedded else 5.0)
         self.name = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
         self.tables = Tables(config, control, clock)
         self.alerts = Alerts(config.alerts, config.name)
@@ -76,6 +77,8 @@ class Worker:
         """Claim no more, end what runs, and release or put back what is held."""
         self._stopped.set()
         self.jobs.is_stopping.set()
+        with suppress(ControlUnavailable), self.control.subscribe(JOBS) as queue:
+            queue.notify()
         deadline = time.monotonic() + self.settings.drain_seconds
         for slot in self._slots:
             slot.join(max(0.0, deadline - time.monotonic()))

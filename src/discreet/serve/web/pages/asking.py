@@ -7,6 +7,7 @@ pressed, because the policy was changed meanwhile, nothing is asked and the new 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
@@ -36,6 +37,7 @@ from discreet.serve.web.pages.builder import (
     write_query,
 )
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.names import list_names
 from discreet.serve.web.pages.preview import preview
 from discreet.serve.web.pages.showing import AnswerView, view_answer
 from discreet.serve.web.problems import Refusal, not_found
@@ -46,6 +48,8 @@ GRADES = {"coarse": "10%", "fair": "5%", "fine": "2%"}
 CONFIDENCES = ("0.9", "0.95", "0.99", "0.999")
 MAX_PREVIEW_QUERY = 1_500
 """Characters of a query whose preview is fetched: its text is part of the address."""
+NARROW = 220
+"""The width of a panel of a chart on a small screen, in pixels."""
 BUILDER = ("measure", "second", "by", "where", "order", "value")
 
 
@@ -201,7 +205,7 @@ class Asking:
             built=built, quote=quoted, problem=problem, grades=GRADES, confidences=CONFIDENCES, orders=ORDERS,
             measures=list_measures(table), groups=list_groups(table), conditions=list_conditions(table),
             columns=[(name, each.kind.value, words.describe_declared(each)) for name, each in table.columns.items()],
-            budgets=self.pages.find_budgets(visit.caller, grant.account),
+            budgets=self.pages.find_budgets(visit.caller, grant.account), names=list_names(table),
         )  # fmt: skip
 
     def try_quote(self, visit: Visit, form: AskForm) -> tuple[QuoteView | None, ProblemView | None]:
@@ -276,7 +280,7 @@ class Asking:
         tried = preview(priced, entry.policy, entry.rows_at_most, question.target.confidence)
         if tried is None:
             raise not_found()
-        return draw_chart(tried, visit.field("dark") == "1", "Invented rows, true intervals")
+        return draw_chart(tried, visit, "Invented rows, true intervals")
 
     # Posting
 
@@ -334,18 +338,35 @@ class Asking:
         return redirect(f"/a/{taken.id}")
 
 
-def draw_chart(answer: Answer, dark: bool, title: str | None = None) -> Response:
-    """Return the chart of an answer as SVG, in light or dark colours."""
+def draw_chart(answer: Answer, visit: Visit, title: str | None = None) -> Response:
+    """Return the chart of an answer as SVG, in light or dark colours, and with narrow panels for small screens."""
 
     def write(answer: Answer) -> bytes:
         chart: Chart = answer.plot(title=title)
-        shown = Chart({**chart.darken().spec, "background": "transparent"}) if dark else chart
-        return shown.to_svg().encode()
+        if visit.field("narrow") == "1":
+            chart = Chart(narrow(chart.spec))
+        if visit.field("dark") == "1":
+            chart = Chart({**chart.darken().spec, "background": "transparent"})
+        return chart.to_svg().encode()
 
     from discreet.serve.web.answers import draw_bounded
 
     headers = {"Cache-Control": "private, max-age=3600"}
     return Response(draw_bounded(write, answer), 200, headers, FORMATS["svg"].media)
+
+
+def narrow(spec: Any) -> Any:
+    """Return a chart whose panels are narrow.
+
+    >>> narrow({"vconcat": [{"width": 560, "mark": {"width": 3}}, {"width": 100}]})
+    {'vconcat': [{'width': 220, 'mark': {'width': 3}}, {'width': 100}]}
+    """
+    if isinstance(spec, Mapping):
+        return {
+            name: NARROW if name == "width" and isinstance(each, int) and each > NARROW else narrow(each)
+            for name, each in spec.items()
+        }
+    return [narrow(each) for each in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _fits(priced: Priced) -> bool:

@@ -137,6 +137,13 @@ def _is_number(text: str) -> bool:
     return digits.isascii() and digits.isdigit()
 
 
+def suggest_query(table: Table, column: str) -> str | None:
+    """Return a query about one column: rows by it, or its average; None if its declarations allow neither."""
+    by = next((each.value for each in list_groups(table) if each.value == f"col:{column}"), "")
+    mean = next((each.value for each in list_measures(table) if each.value == f"avg:{column}"), "")
+    return write_query(table, Built(by=by, second=mean)) if by or mean else None
+
+
 def suggest_queries(table: Table) -> list[Choice]:
     """Return up to three queries that the declarations of a table suggest, each with what it asks in words."""
     by = next((each for each in list_groups(table) if each.value.startswith("col:") and "δ" not in each.text), None)

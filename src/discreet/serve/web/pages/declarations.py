@@ -33,7 +33,7 @@ def write_rules(table: str, rules: Rules) -> str:
     declared_keys_only = true
     """
     lines = [f"[tables.{table}.rules]"]
-    for name in ("epsilon_per_ask", "epsilon_per_day"):
+    for name in ("epsilon_per_ask", "epsilon_per_day", "two_stewards_above"):
         value = getattr(rules, name)
         if value is not None:
             lines.append(f"{name} = {float(parse_rational(value, name)):g}")
@@ -56,6 +56,9 @@ def describe_rules(rules: Rules) -> list[str]:
         found.append(f"A question must match one of {len(rules.templates)} templates.")
     if not rules.fresh:
         found.append("New noise for a question that is answered needs approval.")
+    if rules.two_stewards_above is not None:
+        shown = words.format_epsilon(rules.two_stewards_above)
+        found.append(f"Two stewards, the asker not counted, approve what costs more than ε = {shown}. The owner sets this.")
     return found or ["Everything may be asked without approval, within the budget."]
 
 
@@ -90,17 +93,20 @@ class Declarations:
         visit.caller.require(Scope.STEWARD)
         entry, _ = self.web.find_table(visit.caller, visit.path("table"))
         try:
-            rules = self._read_rules(visit)
+            rules = self._read_rules(visit, entry.rules)
         except DiscreetError as error:
             return self._draw_rules(visit, entry, entry.rules, None, str(error))
         if visit.field("do") != "confirm":
             before, after = write_rules(entry.name, entry.rules), write_rules(entry.name, rules)
             return self._draw_rules(visit, entry, rules, compare(before, after, ("now", "then")), None)
-        self.control.register_table(msgspec.structs.replace(entry, rules=rules), by=visit.caller.person.id)
+        try:
+            self.pages.stewardship.change_rules(visit.caller, entry.name, rules)
+        except BadParameter as refused:
+            return self._draw_rules(visit, entry, entry.rules, None, str(refused))
         return redirect(f"/t/{words.quote_path(entry.name)}/rules")
 
     @staticmethod
-    def _read_rules(visit: Visit) -> Rules:
+    def _read_rules(visit: Visit, before: Rules) -> Rules:
         limits = {}
         for name in ("epsilon_per_ask", "epsilon_per_day"):
             text = visit.field(name).strip()[:100]
@@ -113,7 +119,7 @@ class Declarations:
             parse_template(line)
         return Rules(
             **limits, declared_keys_only=visit.field("declared_keys_only") == "yes", fresh=visit.field("fresh") == "yes",
-            templates=tuple(each for each in lines if each)[:MAX_TEMPLATES],
+            templates=tuple(each for each in lines if each)[:MAX_TEMPLATES], two_stewards_above=before.two_stewards_above,
         )  # fmt: skip
 
     # Policies

@@ -43,6 +43,8 @@ STATIC = {
     "icon.svg": "image/svg+xml",
     "vendor/htmx-2.0.11.min.js": "text/javascript; charset=utf-8",
 }
+PARTS = {"app.js": ("app.js", "editor.js")}
+"""Files that are sent as one: a page shall need few requests."""
 FOREVER = "public, immutable, max-age=31536000"
 Form = Mapping[str, tuple[str, ...]]
 
@@ -90,7 +92,7 @@ def load_static() -> dict[str, StaticFile]:
     """Return the static files by name. Their address holds their hash, so browsers may keep them for ever."""
     folder, found = files("discreet.serve.web") / "static", dict[str, StaticFile]()
     for name, media in STATIC.items():
-        content = folder.joinpath(name).read_bytes()
+        content = b"".join(folder.joinpath(part).read_bytes() for part in PARTS.get(name, (name,)))
         mark = sha256(content).hexdigest()[:12]
         stem, _, suffix = name.rpartition("/")[2].rpartition(".")
         address = f"/static/{stem}-{mark}.{suffix}"
@@ -113,6 +115,7 @@ def make_environment() -> Environment:
         "printable": to_printable,
         "one_line": lambda text: " ".join(str(text).split()),
         "epsilon": words.format_epsilon,
+        "figures": words.split_figures,
         "moment": words.format_moment,
         "seconds": words.format_seconds,
         "path": words.quote_path,

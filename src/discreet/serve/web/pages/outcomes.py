@@ -99,9 +99,16 @@ class Outcomes:
             cost=None if answer.cost is None else words.format_cost(answer.cost), charged=answer.charged,
             budgets=None if budgets is None else words.state_budgets(*budgets), notes=answer.list_notes(),
             pipeline=answer.pipeline, verdict=verdict, is_own=ask.person == visit.caller.person.id,
+            address_of_answer=f"{self.web.settings.address}/a/{ask.id}",
             notebook=write_cell(self.web.settings.address, ask), curl=write_curl(self.web.settings.address, ask),
             again=_link_again(ask), arithmetic=() if answer.cost is None else answer.cost.explain_addition(),
         )  # fmt: skip
+
+    def release(self, visit: Visit) -> Response:
+        """Release an answer for tools that read released tables."""
+        ask = visit.path("ask")
+        self.pages.stewardship.release_answer(visit.caller, ask, visit.field("title").strip()[:200])
+        return redirect(f"/a/{ask}")
 
     def download(self, visit: Visit) -> Response:
         """Send an answer, or a view of it, as a file."""
@@ -128,7 +135,7 @@ class Outcomes:
         ask = find_answered(self.web, visit.caller, visit.path("ask"))
         switches = tuple(each for each in SWITCHES if visit.field(each) == "yes")
         answer, _ = postprocess(self._read(ask), switches)
-        return draw_chart(answer, visit.field("dark") == "1")
+        return draw_chart(answer, visit)
 
     # Certificates
 
@@ -241,10 +248,11 @@ def _list_options(ask: Ask) -> str:
 
 def write_cell(address: str, ask: Ask) -> str:
     """Return a notebook's cell that shows the same answer, for nothing."""
+    id = f", id={ask.key!r}" if ask.key else ""
     return (
         "import discreet\n\n"
         f"table = discreet.connect({f'{address}/{ask.table}'!r})  # token: DISCREET_TOKEN, or `discreet login`\n"
-        f"answer = table.ask(\n    {ask.query!r},\n    {_list_options(ask)}, id={ask.key!r},\n)\nanswer"
+        f"answer = table.ask(\n    {ask.query!r},\n    {_list_options(ask)}{id},\n)\nanswer"
     )
 
 
@@ -259,6 +267,7 @@ def add_to(pages: Pages) -> None:
     pages.add("/a/{ask}", outcomes.show)
     pages.add("/a/{ask}/state", outcomes.show_state)
     pages.add("/a/{ask}/withdraw", post=outcomes.withdraw)
+    pages.add("/a/{ask}/release", post=outcomes.release)
     pages.add("/a/{ask}/download", outcomes.download)
     pages.add("/a/{ask}/chart.svg", outcomes.draw)
     outcomes.add_certificates()

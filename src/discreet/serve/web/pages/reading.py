@@ -7,6 +7,7 @@ each address, and the page shows what was verified, in our words.
 import re
 from inspect import getdoc
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from fastapi import Request, Response
@@ -19,7 +20,7 @@ from discreet.serve.web.api_stewards import Places, check_certificate, find_addr
 from discreet.serve.web.pages.drawing import Pages, read_form
 from discreet.serve.web.problems import TITLES, Refusal
 
-METHODS = ("get", "post", "patch", "delete")
+METHODS = ("get", "post", "put", "patch", "delete")
 
 
 class Reading:
@@ -40,8 +41,7 @@ class Reading:
             return await run_in_threadpool(self._verify, request, given, (form.get("key") or ("",))[0].strip())
 
         async def show_api(request: Request) -> Response:
-            values = {"operations": list_operations(self.pages.app.openapi())}
-            return await run_in_threadpool(self.pages.render, request, "api", values)
+            return await run_in_threadpool(self._draw_api, request)
 
         async def show_errors(request: Request) -> Response:
             return await run_in_threadpool(self.pages.render, request, "errors", {"errors": list_errors()})
@@ -54,6 +54,13 @@ class Reading:
             ("/errors", "GET", show_errors), ("/keys", "GET", show_keys),
         ):  # fmt: skip
             self.pages.app.add_api_route(path, handler, methods=[method], include_in_schema=False, response_model=None)
+
+    def _draw_api(self, request: Request) -> Response:
+        caller = self.web.signing.find_caller(request)
+        tables = [] if caller is None else self.web.list_tables(caller)
+        table = tables[0][0].name if tables else "TABLE"
+        values = {"operations": list_operations(self.pages.app.openapi(), table), "table": table}
+        return self.pages.render(request, "api", values)
 
     def _verify(self, request: Request, given: str, key: str) -> Response:
         try:
@@ -75,16 +82,15 @@ class Reading:
         return self.pages.render(request, "verify", values, 422 if problem else 200)
 
 
-def list_operations(description: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the operations of the API, each with a line of curl."""
+def list_operations(description: dict[str, Any], table: str) -> list[dict[str, str]]:
+    """Return the operations of the API, each with a line of curl, for a table of the reader's."""
     found = []
     for path, item in description.get("paths", {}).items():
         for method in METHODS:
             if method in item:
                 body = " -H 'Content-Type: application/json' -d @body.json" if "requestBody" in item[method] else ""
-                found.append(
-                    {"method": method.upper(), "path": path, "summary": item[method].get("summary", ""), "body": body}
-                )
+                summary, example = item[method].get("summary", ""), path.replace("{table}", quote(table, safe=""))
+                found.append({"method": method.upper(), "path": path, "summary": summary, "body": body, "example": example})
     return found
 
 

@@ -4,6 +4,12 @@ A publication is one debit for several queries: proposed, quoted by a worker, ap
 tables, card and certificate. A steward may show it to everybody, under an address that stays.
 """
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
 import msgspec
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +22,7 @@ from discreet.serve.web.pages.builder import suggest_queries
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
 from discreet.serve.web.problems import Refusal
 from discreet.serve.web.signing_in import Caller
-from discreet.serve.web.stewardship import MAX_PLAN
+from discreet.serve.web.stewardship import MAX_PLAN, find_epsilon
 
 
 class Records:
@@ -77,8 +83,9 @@ class Records:
                 "files": sorted(found.files),
                 "is_published": found.state is PublicationState.PUBLISHED,
                 "is_waiting": found.state is PublicationState.APPROVAL,
-                "quote": msgspec.json.format(msgspec.json.encode(found.quote), indent=1).decode() if found.quote else None,
+                "forecast": None if found.quote is None else view_forecast(found.quote),
                 "cost": _find_cost(found),
+                "needed": self.stewardship.count_stewards(found.table, find_epsilon(found)),
             }
             return self.pages.render(request, "publication", values)
 
@@ -109,7 +116,7 @@ class Records:
         lines, cursor = self.stewardship.list_trail(visit.caller, visit.field("cursor")[:100] or None, 50)
         text = visit.field("text")[:200]
         shown = [
-            (each, msgspec.json.encode(each.details).decode() if each.details else "")
+            (each, [(name, _show_detail(value)) for name, value in each.details.items() if value is not None])
             for each in lines
             if text.lower() in f"{each.actor} {each.action} {each.subject}".lower()
         ]
@@ -134,10 +141,42 @@ class Records:
         return Response(body, 200, headers, "application/x-ndjson")
 
 
+def _show_detail(value: Any) -> str:
+    """Return a detail of a line of the trail. A hash is cut; the whole of it is in the file."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return f"{text[:16]}…" if re.fullmatch("[0-9a-f]{64}", text) else text
+
+
 def _find_cost(publication: Publication) -> str | None:
-    epsilon = ((publication.quote or {}).get("cost") or {}).get("epsilon") or {}
-    upper = epsilon.get("upper")
-    return f"ε = {words.format_epsilon(float(upper))}" if isinstance(upper, int | float) else None
+    epsilon = find_epsilon(publication)
+    return f"ε = {words.format_epsilon(epsilon)}" if isfinite(epsilon) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastView:
+    """What half, the same and twice the cost of a publication would buy: the half-width of each column at each."""
+
+    budgets: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...]  # query, column, half-widths
+    fits: bool
+
+
+def view_forecast(quote: Mapping[str, Any]) -> ForecastView:
+    """Return what a worker quoted as a table."""
+    budgets = [each for each in quote.get("budgets") or () if isinstance(each, Mapping)]
+    rows: dict[tuple[str, str], list[str]] = {}
+    for budget in budgets:
+        for each in budget.get("columns") or ():
+            size = "" if each.get("size") is None else f" at {each['size']:,} rows"
+            reliable = "" if each.get("reliable") is None else f", {each['reliable']:,} of {each['cells']:,} reliable"
+            half_width = inf if each.get("half_width") is None else float(each["half_width"])
+            width = words.format_half_width(half_width, str(each.get("unit") or ""))
+            rows.setdefault((str(each["query"]), str(each["column"])), []).append(f"± {width}{size}{reliable}")
+    heads = tuple(
+        f"ε = {words.format_epsilon(float(each['epsilon']))}" + (", as planned" if each["share"] == 1 else "")
+        for each in budgets
+    )
+    return ForecastView(heads, tuple((*key, tuple(widths)) for key, widths in rows.items()), quote.get("fits") is not False)
 
 
 def write_sample_plan(queries: list[str]) -> str:

@@ -78,6 +78,7 @@ class Requests:
             visit, "request", **described, person=person, budgets=budgets, waiting=len(lines), total=self._sum(lines),
             is_open=request.state in (RequestState.OPEN, RequestState.RETURNED),
             is_mine=request.person == visit.caller.person.id,
+            needed=1 if ask is None else self.stewardship.count_stewards(ask.table, Fraction(ask.epsilon)),
         )  # fmt: skip
 
     def decide(self, visit: Visit) -> Response:

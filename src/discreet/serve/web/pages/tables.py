@@ -8,7 +8,7 @@ from fastapi import Response
 from discreet.serve.control.model import AskState, Grant, TableEntry
 from discreet.serve.web.api_outcomes import MAX_INVENTED, write_invented
 from discreet.serve.web.pages import words
-from discreet.serve.web.pages.builder import suggest_queries
+from discreet.serve.web.pages.builder import suggest_queries, suggest_query
 from discreet.serve.web.pages.drawing import Pages, Visit
 from discreet.serve.web.pages.preview import invent_rows
 
@@ -47,7 +47,7 @@ class Tables:
 
     def _suggest(self, entry: TableEntry) -> list[dict[str, str]]:
         return [
-            {"text": each.text, "address": f"/t/{words.quote_path(entry.name)}/ask?{urlencode({'query': each.value})}"}
+            {"text": each.text, "address": _address(entry, each.value)}
             for each in suggest_queries(self.web.quoter.read_table(entry))
         ]
 
@@ -59,7 +59,8 @@ class Tables:
         return self.pages.show(
             visit, "table", **self._describe(visit, entry, grant), table=table, sentence_unit=words.describe_unit(table),
             columns=[(name, each.kind.value, words.describe_declared(each)) for name, each in table.columns.items()],
-            rows=[["NULL" if value is None else str(value) for value in row.values()] for row in rows],
+            rows=[[_show(value) for value in row.values()] for row in rows],
+            about={name: _address(entry, query) for name in table.columns if (query := suggest_query(table, name))},
             samples=self._suggest(entry), least=words.format_epsilon(table.least_epsilon),
             classes=[words.format_seconds(each) for each in entry.classes],
         )  # fmt: skip
@@ -71,6 +72,16 @@ class Tables:
         rows, name = visit.field("rows", "1000"), visit.field("format", "csv")
         count = min(max(int(rows), 1), MAX_INVENTED) if rows.isdigit() and len(rows) < 9 else 1_000
         return write_invented(self.web, entry, count, 1, name if name in ("csv", "ndjson", "arrow", "parquet") else "csv")
+
+
+def _address(entry: TableEntry, query: str) -> str:
+    """Return the address of the form with a query."""
+    return f"/t/{words.quote_path(entry.name)}/ask?{urlencode({'query': query})}"
+
+
+def _show(value: Any) -> str:
+    """Return an invented value as a text. Six digits are enough for what nobody measured."""
+    return "NULL" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def add_to(pages: Pages) -> None:

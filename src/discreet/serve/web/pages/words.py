@@ -4,6 +4,7 @@ A budget is never stated alone: what an analyst has stands in one sentence with 
 second is what is promised to the people in the data.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -185,6 +186,16 @@ def format_seconds(seconds: float) -> str:
     text = format_duration(seconds)
     cut = next(i for i, letter in enumerate(text) if letter.isalpha())
     return f"{text[:cut]} {text[cut:]}"
+
+
+def split_figures(text: str) -> list[tuple[bool, str]]:
+    """Split a text into figures such as "δ = 1e-9", which no line shall break, and the rest.
+
+    >>> split_figures("You have ε = 2.9 of 3 at δ = 1e-9.")
+    [(False, 'You have '), (True, 'ε = 2.9'), (False, ' of 3 at '), (True, 'δ = 1e-9.')]
+    """
+    parts = re.split(r"([εδρ] = [^\s,;]+)", text)
+    return [(i % 2 == 1, part) for i, part in enumerate(parts) if part]
 
 
 def quote_path(text: str) -> str:

@@ -1,0 +1,301 @@
+"""What pages and the API show of other people's answers and budgets: shared answers, two stewards, histories, forecasts."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet.ledger.account import AccountState
+from discreet.serve.control.model import (
+    AskState,
+    Grant,
+    Publication,
+    PublicationState,
+    RequestState,
+    Role,
+    Rules,
+    Snapshot,
+)
+from discreet.serve.web.pages.history import Step, make_history, state_so_far
+from discreet.serve.web.pages.records import view_forecast
+from tests.serve.web.test_templates import sign_in
+from tests.support.web_service import OPEN, QUERY, Client, Service, open_service
+
+ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with open_service(tmp_path, replace(OPEN, pages=True)) as opened:
+        opened.add_person("cleo", Role.ANALYST)
+        opened.add_person("tess", Role.STEWARD)
+        account = AccountState.open("employees/cleo", 3, 1e-9, opened.accounts[0].budget.currency, opened.accounts[0])
+        opened.control.save_snapshots([Snapshot.of(account)])
+        opened.control.add_grant(Grant(person="cleo", table="people", account="employees/cleo", created=0, by="sam"))
+        yield opened
+
+
+def find_form_token(client: Client) -> str:
+    found = re.search(r'name="form_token" value="([^"]+)"', client.get("/me").text)
+    assert found is not None
+    return found[1]
+
+
+# Shared answers
+
+
+def test_an_analyst_opens_the_address_of_anothers_answer_for_nothing(service: Service) -> None:
+    ask = service.ask("ada")["id"]
+    cleo = sign_in(service, "cleo")
+    page = cleo.get(f"/a/{ask}")
+    assert page.status_code == 200
+    assert f"/a/{ask}</p>" in page.text
+    for path in ("download?format=csv", "chart.svg"):
+        assert cleo.get(f"/a/{ask}/{path}").status_code == 200
+    shown = service.client("cleo").get(f"/api/v1/asks/{ask}").json()
+    assert (shown["person"], shown["key"], shown["account"]) == ("", "", "employees/cleo")
+    assert service.client("cleo").get(f"/api/v1/asks/{ask}/answer?format=csv").status_code == 200
+    assert service.control.list_asks(person="cleo").items == ()
+
+
+def test_anothers_page_tells_nothing_of_the_person_who_asked(service: Service) -> None:
+    """The mutant shows the account of who asked: what Ada has left."""
+    ask = service.ask("ada")["id"]
+    found = service.control.find_ask(ask)
+    assert found is not None
+    half = with_spent(service, "employees/ada", spent=Fraction(1, 2))
+    service.control.save_snapshots([half])
+    text = re.sub(r"<[^>]*>", "", sign_in(service, "cleo").get(f"/a/{ask}").text)
+    assert "ada" not in text.lower()
+    assert found.key not in text
+    assert "50% spent" not in text
+    assert "You have ε = 3 of 3" in text
+
+
+def with_spent(service: Service, account: str, spent: Fraction) -> Snapshot:
+    before = service.control.find_snapshot(account)
+    assert before is not None
+    return msgspec.structs.replace(before, spent=str(Fraction(before.limit) * spent), entry=before.entry + 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["no grant", "paused", "rules", "reader", "not answered", "another policy", "another root"],
+)
+def test_without_the_right_to_ask_it_there_is_no_such_answer(service: Service, change: str) -> None:
+    ask = service.ask("ada")["id"]
+    person = "cleo"
+    match change:
+        case "no grant":
+            person = "bob"
+        case "paused":
+            service.control.pause_account("employees/cleo", "three failures")
+        case "rules":
+            service.register(rules=Rules(epsilon_per_ask="1/20"))
+        case "reader":
+            service.control.change_person("cleo", role=Role.READER, by="sam")
+        case "not answered":
+            ask = service.client("ada").post("/api/v1/asks", json=ASK | {"fresh": True}).json()["id"]
+        case "another policy":
+            service.register(policy_hash="1" * 64)
+            assert service.ask("ada")["id"] != ask  # Cleo may see the new one
+        case "another root":
+            other = AccountState.open("others", 3, 1e-9)
+            service.control.save_snapshots([Snapshot.of(other)])
+            service.control.add_grant(Grant(person="cleo", table="people", account="others", created=0, by="sam"))
+    browser, client = sign_in(service, person), service.client(person)
+    for path in ("", "/state", "/download", "/chart.svg", "/certificate.json"):
+        assert browser.get(f"/a/{ask}{path}").status_code == 404, path
+    for path in ("", "/answer", "/certificate", "/events"):
+        assert client.get(f"/api/v1/asks/{ask}{path}").status_code == 404, path
+    assert browser.get(f"/a/{ask}").text == browser.get("/a/0").text
+    assert service.client("ada").get(f"/api/v1/asks/{ask}").status_code == 200
+
+
+def test_only_who_asked_withdraws_and_only_a_steward_releases(service: Service) -> None:
+    ask = service.ask("ada")["id"]
+    cleo, sam = sign_in(service, "cleo"), sign_in(service, "sam")
+    form = {"form_token": find_form_token(cleo), "title": "Mine"}
+    assert cleo.post(f"/a/{ask}/withdraw", data=form).status_code == 404
+    assert cleo.post(f"/a/{ask}/release", data=form).status_code == 403
+    assert "/release" not in cleo.get(f"/a/{ask}").text
+    form = {"form_token": find_form_token(sam), "title": "By department"}
+    assert sam.post(f"/a/{ask}/release", data=form).status_code == 303
+    assert "Released by" in sam.get(f"/a/{ask}").text
+    [job] = [each for each in service.control.list_jobs() if each.kind == "release"]
+    assert (job.subject, job.payload) == (ask, {"title": "By department"})
+
+
+# Two stewards
+
+
+def request_approval(service: Service, person: str = "ada", **given: Any) -> dict[str, Any]:
+    shown: dict[str, Any] = service.client(person).post("/api/v1/asks", json=ASK | given).json()
+    assert shown["state"] == "for approval", shown
+    return shown
+
+
+def test_what_is_large_waits_for_a_second_steward(service: Service) -> None:
+    service.register(rules=Rules(epsilon_per_ask="1/20", two_stewards_above="1/20"))
+    ask = request_approval(service)
+    body = {"measurement": ask["measurement"], "comment": "fine"}
+    sam, tess = service.client("sam"), service.client("tess")
+    path = f"/api/v1/requests/{ask['id']}"
+    first = sam.post(f"{path}/approve", json=body)
+    assert (first.status_code, first.json()["state"], first.json()["approvals"]) == (200, "open", ["sam"])
+    assert sam.post(f"{path}/approve", json=body).status_code == 409
+    assert service.control.count_waiting("ada") == 0
+    page = sign_in(service, "tess").get(f"/r/{ask['id']}").text
+    assert "two stewards" in page
+    assert "Approved by <bdi>sam</bdi>" in page
+    second = tess.post(f"{path}/approve", json=body).json()
+    assert (second["state"], second["decided_by"], second["approvals"]) == ("approved", "tess", ["sam", "tess"])
+    assert service.control.count_waiting("ada") == 1
+    lines = [(each.actor, each.action) for each in service.control.trail.list(limit=200).items if each.subject == ask["id"]]
+    assert ("sam", "request approved by the first steward") in lines
+    assert ("tess", "request approved") in lines
+
+
+def test_what_is_small_needs_one_steward_as_before(service: Service) -> None:
+    service.register(rules=Rules(epsilon_per_ask="1/20", two_stewards_above="1/10"))
+    ask = request_approval(service)
+    body = {"measurement": ask["measurement"]}
+    approved = service.client("sam").post(f"/api/v1/requests/{ask['id']}/approve", json=body).json()
+    assert approved["state"] == "approved"
+
+
+def test_a_steward_who_asks_is_none_of_the_two(service: Service) -> None:
+    service.register(rules=Rules(epsilon_per_ask="1/20", two_stewards_above="1/20"))
+    service.control.add_grant(Grant(person="sam", table="people", account="employees/ada", created=0, by="tess"))
+    ask = request_approval(service, "sam")
+    body = {"measurement": ask["measurement"]}
+    assert service.client("sam").post(f"/api/v1/requests/{ask['id']}/approve", json=body).status_code == 409
+    assert service.client("tess").post(f"/api/v1/requests/{ask['id']}/approve", json=body).json()["state"] == "open"
+    request = service.control.find_request(ask["id"])
+    assert request is not None
+    assert request.state is RequestState.OPEN
+    found = service.control.approve_request(ask["id"], ask["measurement"], "sam", needed=2)
+    assert (found.state, found.approvals) == (RequestState.OPEN, ("tess",))
+
+
+def test_one_steward_cannot_lift_the_rule(service: Service) -> None:
+    """The mutant lets a steward set it: Sam lifts it, approves alone, and puts it back."""
+    service.register(rules=Rules(two_stewards_above="1/20"))
+    sam = service.client("sam")
+    assert sam.send("PUT", "/api/v1/tables/people/rules", json={"two_stewards_above": 3}).status_code == 422
+    assert sam.send("PUT", "/api/v1/tables/people/rules", json={"epsilon_per_ask": "0.01"}).status_code == 200
+    browser = sign_in(service, "sam")
+    form = {"form_token": find_form_token(browser), "epsilon_per_ask": "0.02", "two_stewards_above": "", "do": "confirm"}
+    assert browser.post("/t/people/rules", data=form).status_code == 303
+    entry = service.control.find_table("people")
+    assert entry is not None
+    assert entry.rules == Rules(epsilon_per_ask="1/50", two_stewards_above="1/20")
+    assert "approve what costs more than ε = 0.05" in browser.get("/t/people/rules").text
+
+
+@pytest.mark.parametrize("quote", [None, {"cost": {"epsilon": {"lower": 0.4, "upper": 0.4}}}])
+def test_a_large_publication_waits_for_a_second_steward(service: Service, quote: dict[str, Any] | None) -> None:
+    service.register(rules=Rules(two_stewards_above="1/5"))
+    service.control.add_publication(
+        Publication(
+            id="p1",
+            title="All",
+            table="people",
+            plan="",
+            by="ada",
+            state=PublicationState.APPROVAL,
+            created=0.0,
+            quote=quote,
+        )
+    )
+    sam, tess = service.client("sam"), service.client("tess")
+    assert sam.post("/api/v1/publications/p1/approve").json()["state"] == "for approval"
+    assert sam.post("/api/v1/publications/p1/approve").status_code == 409
+    assert not [each for each in service.control.list_jobs() if each.kind == "publication"]
+    assert "Approved by <bdi>sam</bdi>" in sign_in(service, "tess").get("/p/p1").text
+    assert tess.post("/api/v1/publications/p1/approve").json()["state"] == "running"
+    assert [each.payload for each in service.control.list_jobs() if each.kind == "publication"] == [{"step": "publish"}]
+
+
+# Budgets
+
+
+def test_a_history_ends_at_what_the_ledger_says(service: Service) -> None:
+    snapshot = with_spent(service, "employees", Fraction(1, 4))
+    limit = Fraction(snapshot.limit)
+    steps = [Step(float(i), limit / 10, "employees/ada", "q", "/a/1") for i in (1, 2)]
+    history = make_history(snapshot, [*steps, Step(3.0, limit, "others/bob", "q", "/a/2")])
+    assert history is not None
+    assert [line.total for line in history.lines] == ["25%", "15%"]
+    assert history.most == "50%"
+    assert history.path.startswith("M0 108.0")  # 5% of 50% at the left: what no step explains
+    assert history.path.endswith("V60.0H600")
+    assert make_history(snapshot, []) is None
+
+
+def test_the_guarantee_so_far_is_that_of_the_sum(service: Service) -> None:
+    whole = with_spent(service, "employees", Fraction(1))
+    assert state_so_far(whole) == "2.95"  # half of δ is reserved for partition selection, and none of that is spent
+    assert state_so_far(msgspec.structs.replace(whole, delta_spent=whole.delta_limit)) == "3"
+    assert state_so_far(with_spent(service, "employees", Fraction(0))) == "0"
+
+
+def test_an_analyst_sees_no_history_of_others(service: Service) -> None:
+    """The mutant draws the steps of everybody: Cleo then sees when Ada asked, and what."""
+    service.ask("ada")
+    service.ask("cleo", query="SELECT COUNT(*) AS mine FROM people")
+    for name in ("employees", "employees/ada", "employees/cleo"):
+        service.control.save_snapshots([with_spent(service, name, Fraction(1, 3))])
+    cleo, sam = sign_in(service, "cleo").get("/b").text, sign_in(service, "sam").get("/b").text
+    assert "COUNT(*) AS mine" in cleo
+    assert "COUNT(*) AS n" not in cleo
+    assert "History of <bdi>employees/cleo</bdi>" in cleo
+    assert "History of <bdi>employees</bdi>" not in cleo
+    assert "34% spent" in cleo
+    assert cleo.count("guarantees") == sam.count("guarantees") - 2  # Cleo's own alone
+    assert "COUNT(*) AS mine" in sam
+    assert "COUNT(*) AS n" in sam
+    assert "History of <bdi>employees</bdi>" in sam
+
+
+def test_a_report_needs_every_event_and_the_right_to_see_it(service: Service) -> None:
+    service.ask("ada")
+    service.ask("ada", epsilon=0.3)
+    ada, cleo = sign_in(service, "ada"), sign_in(service, "cleo")
+
+    def read(client: Client, account: str) -> str:
+        found = re.search(r'id="report">.*?</section>', client.get("/b", params={"report": account}).text, re.DOTALL)
+        return "" if found is None else found[0]
+
+    assert "events of 2 of 0 debits" in read(ada, "employees/ada")
+    before = service.control.find_snapshot("employees/ada")
+    assert before is not None
+    service.control.save_snapshots([msgspec.structs.replace(before, debits=2, entry=1)])
+    shown = re.search(r"ε = ([0-9.]+)", read(ada, "employees/ada"))
+    assert shown is not None
+    assert 0.2 < float(shown[1]) < 0.4
+    assert read(ada, "employees") == ""
+    assert read(cleo, "employees/ada") == ""
+    assert service.control.list_asks(state=AskState.ANSWERED).items
+
+
+# Publications
+
+
+def test_a_forecast_is_a_table() -> None:
+    column = {"query": "q1", "column": "n", "unit": "rows", "size": None, "cells": 3, "reliable": 2}
+    budgets = [
+        {"share": share, "epsilon": share, "columns": [column | {"half_width": None if share == 0.5 else 12 / share}]}
+        for share in (0.5, 1.0, 2.0)
+    ]
+    view = view_forecast({"fits": False, "budgets": budgets})
+    assert view.budgets == ("ε = 0.5", "ε = 1, as planned", "ε = 2")
+    assert view.rows == (
+        ("q1", "n", ("± any value, 2 of 3 reliable", "± 12 rows, 2 of 3 reliable", "± 6 rows, 2 of 3 reliable")),
+    )
+    assert not view.fits
