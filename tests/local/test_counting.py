@@ -16,8 +16,19 @@ from hypothesis import strategies as st
 
 from discreet import BadParameter, SourceRefused
 from discreet.local import counting
-from discreet.local.counting import Counts, count_reports, count_sparsely, lists_values, sum_supports, sum_values
+from discreet.local.apple import CountMeanSketch
+from discreet.local.counting import (
+    Counts,
+    count_cohorts,
+    count_reports,
+    count_sparsely,
+    lists_values,
+    sum_supports,
+    sum_values,
+)
+from discreet.local.draws import SystemDraws
 from discreet.local.oracles import Direct, Hashed, Projective, SetOracle
+from discreet.local.rappor import Rappor
 from tests.support.local_reports import COLLECTION, ODDS, ORACLES, VERSION, Row, count_slowly, make_rows, to_columns
 
 
@@ -195,6 +206,32 @@ def test_arrays_are_counted_in_parts_as_in_one(monkeypatch: pytest.MonkeyPatch) 
     whole = [count_reports(ORACLES[name], to_arrays(each, plain=True)) for name, each in rows.items()]
     monkeypatch.setattr(counting, "ROWS_AT_ONCE", 7)
     assert whole == [count_reports(ORACLES[name], to_arrays(each, plain=True)) for name, each in rows.items()]
+
+
+@pytest.mark.parametrize("place", ["arrays", "duckdb"])
+def test_reports_of_sketches_are_counted_by_cohort(place: str) -> None:
+    sketch = CountMeanSketch.for_epsilon(2, 64, 4, "salt")
+    reports = [sketch.draw([b"a", b"b", b"c"][i % 3], SystemDraws()) for i in range(60)]
+    rows: list[Row] = [dict(zip(("j", "w0", "w1"), report, strict=True)) for report in reports]
+    rows += [rows[0] | {"j": 4}, rows[0] | {"w0": None}, rows[0] | {"w1": 1 << 32}]
+    counts = count_cohorts(sketch, PLACES[place](rows), **({"table": "reports"} if place == "duckdb" else {}))
+    expected = sketch.count(reports)
+    assert (counts.ones == expected.cells).all()
+    assert int(counts.sizes.sum()) == expected.n
+    assert (counts.rejected["range"], counts.rejected["length"]) == (2, 1)
+    assert ((counts + counts).ones == 2 * expected.cells).all()
+
+
+@pytest.mark.parametrize("place", ["arrays", "duckdb"])
+def test_reports_of_rappor_are_counted_by_cohort(place: str) -> None:
+    rappor = Rappor(40, 2, 3, Fraction(1, 2), Fraction(1, 2), Fraction(3, 4), "salt")
+    random = np.random.default_rng(1)
+    reports = [tuple(int(random.integers(field.below)) for field in rappor.fields) for _ in range(50)]
+    rows: list[Row] = [dict(zip(("c", "w0", "w1"), report, strict=True)) for report in reports]
+    counts = count_cohorts(rappor, PLACES[place](rows), **({"table": "reports"} if place == "duckdb" else {}))
+    expected = rappor.count(reports)
+    assert (counts.ones == expected.ones).all()
+    assert (counts.sizes == expected.sizes).all()
 
 
 def test_reports_that_arrive_between_two_statements_are_noticed() -> None:

@@ -62,6 +62,15 @@ def test_the_test_notices_cells_that_are_drawn_apart_from_each_other() -> None:
     assert find_wrong_moments(oracle, apart, holders) == ["covariances"]
 
 
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_billion_people_have_the_exact_means(name: str) -> None:
+    oracle = ORACLES[name]
+    holders = [50_000_000 * (value % 3) for value in range(oracle.values)]
+    mean, covariance = compute_moments(oracle, holders)
+    drawn = simulate_counts(oracle, holders, seed=1).supports
+    assert (abs(drawn - mean) <= 7.5 * np.sqrt(np.diag(covariance)) + 1e-3).all()
+
+
 @pytest.mark.parametrize("name", ["direct", "subset", "hashed", "hadamard", "projective", "fixed hashed"])
 def test_a_population_has_the_exact_means(name: str) -> None:
     oracle = ORACLES[name]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from discreet.local.fields import (
 from discreet.local.oracles import (
     WORD_BITS,
     Direct,
+    Field,
     FixedHashed,
     Hadamard,
     Hashed,
@@ -60,6 +61,16 @@ from discreet.sql.reports import (
 
 MAX_CELLS = 1 << 26
 """Counts of at most so many cells are held in memory: half a gigabyte."""
+
+
+class HasFields(Protocol):
+    """A mechanism whose reports are rows of integers."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The integers of a report."""
+        ...
+
 
 ROWS_AT_ONCE = 1 << 20
 """Rows of an array that are checked and counted at a time."""
@@ -252,10 +263,10 @@ def count_reports(
 
 
 def count_sparsely(
-    oracle: SetOracle, source: Any, *, table: str | None = None, collection: str | None = None, version: int | None = None
+    oracle: HasFields, source: Any, *, table: str | None = None, collection: str | None = None, version: int | None = None
 ) -> tuple[Ints, Ints, dict[str, int]]:
-    """Count as `count_reports` does, of an oracle with more cells than memory holds: return the cells that have reports, how
-    many each has, and the rejected reports."""
+    """Count as `count_reports` does, of any mechanism, also with more cells than memory holds: return the cells that have
+    reports, how many each has, and the rejected reports. A cell is the number whose digits are the columns of a report."""
     wanted = {"collection": collection, "version": version}
     if isinstance(source, Mapping):
         return _ArrayCounter(oracle, source, _check_columns(oracle, source, wanted)).count_sparsely()
@@ -266,7 +277,50 @@ def count_sparsely(
         return counter.count_sparsely()
 
 
-def _check_columns(oracle: SetOracle, names: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class CohortCounts:
+    """Reports by cohort, ones by cohort and bit, and the rejected reports: what the decoders of sketches need."""
+
+    sizes: Ints
+    ones: Ints
+    rejected: Mapping[str, int]
+
+    def __add__(self, other: "CohortCounts") -> "CohortCounts":
+        rejected = {kind: self.rejected[kind] + other.rejected[kind] for kind in REJECTIONS}
+        return CohortCounts(self.sizes + other.sizes, self.ones + other.ones, rejected)
+
+
+def count_cohorts(
+    mechanism: HasFields,
+    source: Any,
+    *,
+    table: str | None = None,
+    collection: str | None = None,
+    version: int | None = None,
+) -> CohortCounts:
+    """Count the reports of a mechanism that sends a cohort (or the number of a hash function) and words of bits, as RAPPOR
+    and the count-mean sketch do. Sources and rejected reports are those of `count_reports`.
+
+    >>> from types import SimpleNamespace
+    >>> sketch = SimpleNamespace(fields=(Field("c", 2), Field("w0", 8)))
+    >>> counts = count_cohorts(sketch, {"c": [0, 1, 1, 2], "w0": [7, 1, 5, 0]})
+    >>> counts.sizes.tolist(), counts.ones.tolist(), counts.rejected["range"]
+    ([1, 2], [[1, 1, 1], [2, 0, 1]], 1)
+    """
+    wanted = {"collection": collection, "version": version}
+    widths = [(each.below - 1).bit_length() for each in mechanism.fields[1:]]
+    if mechanism.fields[0].below * sum(widths) > MAX_CELLS:
+        raise BadParameter("mechanism", type(mechanism).__name__, "too many cohorts and bits to count at once", "take fewer")
+    if isinstance(source, Mapping):
+        return _ArrayCounter(mechanism, source, _check_columns(mechanism, source, wanted)).count_cohorts()
+    from discreet.engines.registry import open_engine
+
+    counter = _open_counter(mechanism, open_engine(source, table, name="reports"), wanted)
+    with counter.engine.lock:
+        return counter.count_cohorts()
+
+
+def _check_columns(oracle: HasFields, names: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `collection` and `version` must be; refuse a source that lacks a column, or has one that is not asked
     for."""
     for each in oracle.fields:
@@ -280,7 +334,7 @@ def _check_columns(oracle: SetOracle, names: Any, wanted: Mapping[str, Any]) -> 
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _open_counter(oracle: SetOracle, engine: Any, wanted: Mapping[str, Any]) -> "_EngineCounter":
+def _open_counter(oracle: HasFields, engine: Any, wanted: Mapping[str, Any]) -> "_EngineCounter":
     """Return what counts the reports of an opened source; refuse one whose columns hold no reports."""
     columns = engine.describe_columns()
     required = _check_columns(oracle, columns, wanted)
@@ -309,7 +363,7 @@ def _open_counter(oracle: SetOracle, engine: Any, wanted: Mapping[str, Any]) -> 
 class _EngineCounter:
     """Runs the statements of `sql/reports.py` for one oracle."""
 
-    oracle: SetOracle
+    oracle: Any
     engine: Any
     reports: ReportColumns
     table: Table
@@ -378,6 +432,26 @@ class _EngineCounter:
             seen.append((int(cells.sum()), rejected))
         return total, _require_same(seen), seen[0][1]
 
+    def count_cohorts(self) -> CohortCounts:
+        """Sum the bits of each cohort."""
+        cohort, *words = self.reports.below.items()
+        places = [(name, bit) for name, below in words for bit in range((below - 1).bit_length())]
+        ones, seen = np.zeros((cohort[1], len(places)), np.int64), []
+        sizes = np.zeros(cohort[1], np.int64)
+        for first in range(0, len(places), MAX_SUMS):
+            part = places[first : first + MAX_SUMS]
+            statement = sum_bits(first, part, self.reports, self.source, self.engine.dialect, cohort[0])
+            sizes, rejected = np.zeros(cohort[1], np.int64), dict.fromkeys(REJECTIONS, 0)
+            for kind, place, times, *sums in self.engine.run_for_owner(statement):
+                if kind < 0:
+                    rejected[REJECTIONS[-1 - int(kind)]] += int(times)
+                else:
+                    sizes[int(place)] = times
+                    ones[int(place), first : first + len(part)] = [int(each) for each in sums]
+            seen.append((int(sizes.sum()), rejected))
+        _require_same(seen)
+        return CohortCounts(sizes, ones, seen[0][1])
+
     def _count_bits(self) -> tuple[Ints, int, dict[str, int]]:
         places = [(name, bit) for name, below in self.reports.below.items() for bit in range((below - 1).bit_length())]
         sums: list[int] = []
@@ -404,8 +478,9 @@ def _require_same(seen: list[tuple[int, dict[str, int]]]) -> int:
 class _ArrayCounter:
     """Counts reports in NumPy arrays."""
 
-    def __init__(self, oracle: SetOracle, source: Mapping[str, Any], required: Mapping[str, Any]) -> None:
-        self.oracle, self.required = oracle, required
+    def __init__(self, oracle: HasFields, source: Mapping[str, Any], required: Mapping[str, Any]) -> None:
+        self.oracle: Any = oracle
+        self.required = required
         self.arrays = {name: _to_array(source[name]) for name in [each.name for each in oracle.fields]}
         self.others = {name: np.asarray(source[name]) for name in (*required, "nonce") if name in source}
         lengths = {len(array) for array in (*self.arrays.values(), *self.others.values())}
@@ -430,6 +505,18 @@ class _ArrayCounter:
         columns, _ = self._check(slice(None), rejected)
         cells, times = np.unique(self._join(columns), return_counts=True)
         return cells, times.astype(np.int64), rejected
+
+    def count_cohorts(self) -> CohortCounts:
+        """Sum the bits of each cohort."""
+        rejected = dict.fromkeys(REJECTIONS, 0)
+        (cohorts, *words), _ = self._check(slice(None), rejected)
+        size = self.oracle.fields[0].below
+        ones = [
+            np.bincount(cohorts[word >> bit & 1 == 1], minlength=size)
+            for word, each in zip(words, self.oracle.fields[1:], strict=True)
+            for bit in range((each.below - 1).bit_length())
+        ]
+        return CohortCounts(np.bincount(cohorts, minlength=size), np.stack(ones, axis=1), rejected)
 
     def _join(self, columns: list[Ints]) -> Ints:
         """The cell of each report: the number whose digits are its columns."""

@@ -84,20 +84,24 @@ def count_rows(source: SQL) -> exp.Select:
 
 
 def sum_bits(
-    first: int, bits: Sequence[tuple[str, int]], reports: ReportColumns, source: SQL, dialect: Dialect
+    first: int,
+    bits: Sequence[tuple[str, int]],
+    reports: ReportColumns,
+    source: SQL,
+    dialect: Dialect,
+    by: str | None = None,
 ) -> exp.Select:
-    """Sum bits of words, (kind, rows, *sums) per kind of rejection: `bits` says of which column and which of its bits."""
+    """Sum bits of words, (kind, rows, *sums) per kind of rejection: `bits` says of which column and which of its bits. With
+    `by`, per kind and value of that column: (kind, value, rows, *sums)."""
     sums: list[SQL] = []
     for place, (name, bit) in enumerate(bits):
         word: SQL = column(name, "checked")
         shifted = exp.BitwiseRightShift(this=word, expression=int_literal(bit)) if bit else word
         one = exp.BitwiseAnd(this=exp.Paren(this=shifted), expression=bigint_literal(1))
         sums.append(alias(exp.Sum(this=one), f"sum{first + place}"))
-    return (
-        exp.select(column("kind", "checked"), exp.Count(this=exp.Star()), *sums)
-        .from_(_check(reports, source, dialect))
-        .group_by(column("kind", "checked"))
-    )
+    keys = [column(name, "checked") for name in ("kind", by) if name is not None]
+    select = exp.select(*keys, exp.Count(this=exp.Star()), *sums).from_(_check(reports, source, dialect))
+    return select.group_by(*(key.copy() for key in keys))
 
 
 def _count_by(cell: SQL, reports: ReportColumns, source: SQL, dialect: Dialect) -> exp.Select:
