@@ -29,7 +29,7 @@ def shuffling() -> Section:
     """ε at δ = 10⁻⁶ of shuffled reports: how long, and how wide the interval is."""
     about = (
         "ε at δ = 10⁻⁶ of the pair that dominates n shuffled reports: the clones for any randomiser, the privacy blanket "
-        "for known ones. Milliseconds of processor time, best of five after import; relative width of the certified interval."
+        "for known ones. Milliseconds of processor time, best of five after import; relative width of the interval."
     )
     goal = f"≤ {GOAL_MS} ms, ≤ {GOAL_WIDTH:.0e}"
     section = Section("Local: shuffling", about, ["randomiser", *(f"n = 10^{len(str(n)) - 1}" for n in USERS), "goal"])

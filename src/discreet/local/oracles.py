@@ -111,7 +111,7 @@ class SetOracle(msgspec.Struct, frozen=True):
 
     @property
     def null_variance(self) -> Fraction:
-        """V: the variance, per report, of the estimated number of people with a value that nobody has."""
+        """V: the variance, per report, of the estimated number of people with a value that is not held at all."""
         p, q = self.truth_support, self.other_support
         return q * (1 - q) / (p - q) ** 2
 
