@@ -102,28 +102,22 @@ def _exclude(counts: Ints, n: int, truth: Fraction, other: Fraction, tail: float
         here = np.clip(np.rint(m), 0, n)
         found = -ndtri(np.clip(bound_tails(counts, n, here, truth, other), 1e-300, 1 - 1e-16))
         m = np.clip(here + (found - wanted) * deviate(m), -1, n)
-    best = np.full(len(counts), -1, np.int64)
-    tried, step = np.floor(m).astype(np.int64), np.maximum(1, deviate(m) / 1024).astype(np.int64)
-    inward = np.ones(len(counts), np.bool_)  # still to be moved inward, towards the count
+    # Between `low`, which is excluded, and `high`, which is not: outward and inward from the guess in growing strides, then
+    # by halves.
+    low, high = np.full(len(counts), -1, np.int64), np.full(len(counts), n + 1, np.int64)
+    tolerance = np.maximum(1, deviate(np.clip(m, 0, n)) / 1024).astype(np.int64)
+    stride, tried = tolerance.copy(), np.clip(np.floor(m), 0, n).astype(np.int64)
     active = np.arange(len(counts))
-    for round_ in range(64):
-        tried = np.clip(tried, -1, n)
+    while active.size:
         here = tried[active]
-        excluded = here < 0
-        real = ~excluded
-        if real.any():
-            at = active[real]
-            excluded[real] = bound_tails(counts[at], n, here[real].astype(np.float64), truth, other) < tail
-        best[active[excluded]] = np.maximum(best[active[excluded]], here[excluded])
-        # Excluded: move inward by one step, at most three times. Not excluded: done if something was, else move outward.
-        done = np.where(excluded, ~inward[active] | (here >= n) | (round_ >= 3), (best[active] >= 0) | (here < 0))
-        inward[active[~excluded]] = False
-        tried[active] += np.where(excluded, step[active], -step[active])
-        step[active[~excluded]] *= 2
-        active = active[~done]
-        if not active.size:
-            break
-    return best
+        excluded = bound_tails(counts[active], n, here.astype(np.float64), truth, other) < tail
+        low[active[excluded]], high[active[~excluded]] = here[excluded], here[~excluded]
+        active = active[high[active] - low[active] > tolerance[active]]
+        below, above, far = low[active], high[active], stride[active]
+        aim = np.where(above > n, below + far, np.where(below < 0, above - far, (below + above) // 2))
+        tried[active] = np.clip(aim, below + 1, above - 1)
+        stride[active] = 4 * far
+    return low
 
 
 def bound_tails(counts: Ints, n: int, holders: Floats, truth: Fraction, other: Fraction) -> Floats:
