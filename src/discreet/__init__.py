@@ -105,8 +105,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "remote",
-    "session", "testing", "units", "workload",
+    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "local", "mechanisms", "noise", "planner",
+    "remote", "session", "testing", "units", "workload",
 }  # fmt: skip
 
 

@@ -165,6 +165,11 @@ class LocalAnswer:
         note = f" The {len(joint)} largest of {len(self.rows):,} estimates, with intervals that hold for all values at once."
         return replace(self, rows=joint, explanation=self.explanation + note)
 
+    def simultaneous(self) -> "LocalAnswer":
+        """Show the joint intervals in place of those for one value: they contain all numbers at once."""
+        joint = tuple(replace(row, lower=row.joint_lower, upper=row.joint_upper) for row in self.rows)
+        return replace(self, rows=joint)
+
     def list_notes(self) -> list[str]:
         """What the intervals promise, how many reports were rejected and why, and what cannot be seen."""
         share = format_down(100 * Fraction(repr(self.confidence)), 6)

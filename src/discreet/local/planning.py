@@ -11,8 +11,10 @@ from math import ceil, inf, log, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from discreet._numbers import Number, check_confidence, check_int, format_up, read_positive
+from discreet import formats
+from discreet._numbers import Bounds, Number, check_confidence, check_int, format_down, format_up, read_positive
 from discreet.errors import BadParameter
+from discreet.events import shuffle
 from discreet.local.odds import MAX_EPSILON, odds_for_epsilon
 from discreet.local.oracles import Direct, Hadamard, Hashed, Oracle, Projective, Subset, Unary
 
@@ -59,7 +61,7 @@ class LocalRow:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LocalPlan:
     """What a collection of this size can show, the oracle with the least error first.
 
@@ -89,6 +91,48 @@ class LocalPlan:
         Replacing one person's value moves two counts by 1, so the scale is 2/ε; P(|noise| > t) = e^{-t·ε/2}.
         """
         return -log(1 - self.confidence) * 2 / float(self.epsilon)
+
+    def shuffled_epsilon(self, delta: Number) -> Bounds:
+        """The ε at δ of the recommended oracle's reports if a shuffler removes all names, between two doubles.
+
+        >>> round(float(plan_collection(values=100, n=10**6, epsilon=1).shuffled_epsilon(1e-6)), 4)
+        0.0024
+        """
+        from discreet.accounting.shuffling import pair_epsilon
+
+        return pair_epsilon(shuffle(self.recommended.oracle.event(), self.n), delta)
+
+    def plot(self, path: Any = None, *, title: str | None = None) -> Any:
+        """Draw the error of every oracle against ε, with that of a trusted curator; write it to `path` if one is given."""
+        from discreet.local.charts import draw_errors
+
+        return draw_errors(self.values, self.n, path, confidence=self.confidence, title=title)
+
+    def list_notes(self) -> list[str]:
+        """Which oracle to take, what a trusted curator would do, and what cannot be seen."""
+        best = self.recommended
+        return [
+            f"Use {best.name}: {format_down(100 * self.confidence, 6)}% of estimates are within {format_up(best.half_width, 3)} "
+            f"people of the truth ({format_up(100 * best.share, 3)}% of {self.n:,}), at ε = {format_up(self.epsilon, 4)} a report.",
+            f"A trusted curator would be within {format_up(self.central_half_width, 3)} people at the same ε: this is what it "
+            "costs to trust no curator.",
+            *self.warnings,
+        ]
+
+    def __rich__(self) -> Any:
+        lines = [
+            [
+                row.name, format_up(row.half_width, 3), f"{format_up(100 * row.share, 3)}%", f"{row.oracle.bits:,}",
+                format_up(row.hostile, 3),
+            ]
+            for row in self.rows
+        ]  # fmt: skip
+        header = ["oracle", "± people", "of all", "bits a report", "one hostile report adds"]
+        title = f"{self.values:,} values, {self.n:,} people, ε = {format_up(self.epsilon, 4)} a report"
+        return formats.add_rich_notes(formats.make_rich_table(title, header, lines), self.list_notes())
+
+    def __repr__(self) -> str:
+        return formats.render_text(self.__rich__())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -123,7 +167,10 @@ def plan_collection(
     level = check_confidence(confidence)
     if sum(given is None for given in (n, epsilon, error)) != 1:
         raise BadParameter(
-            "epsilon", "not one of three", "n, epsilon and error: two of them give the third", "leave out exactly one"
+            "epsilon",
+            "given or missing with the others",
+            "two of n=, epsilon= and error= give the third",
+            "leave out exactly one of the three",
         )
     if n is not None:
         check_int(n, "n", 1)
@@ -161,6 +208,26 @@ def list_oracles(values: int, epsilon: Number) -> dict[str, Oracle]:
         "hadamard": Hadamard(values, odds),
         "projective": Projective.optimised(values, odds),
     }
+
+
+def choose_oracle(values: int, epsilon: Number, name: str | None = None) -> Oracle:
+    """Return the oracle of a name at its best parameters, or the recommended one: direct where it errs least, else
+    projective.
+
+    >>> type(choose_oracle(3, 1)).__name__, type(choose_oracle(1000, 1)).__name__
+    ('Direct', 'Projective')
+    >>> choose_oracle(1000, 1, "hadamard").bits
+    11
+    """
+    check_int(values, "values", 2)
+    known = list_oracles(values, epsilon)
+    if name is None:
+        direct, projective = known["direct"], known["projective"]
+        return direct if direct.null_variance <= projective.null_variance else projective
+    if name not in known:
+        reason = f"its reports of {values:,} values would be long" if name in DECODING else "not a known oracle"
+        raise BadParameter("oracle", repr(name), reason, f"take {', '.join(known)}")
+    return known[name]
 
 
 DECODING = {
