@@ -25,6 +25,15 @@ from discreet.ledger import open_ledger
 from discreet.ledger.chain import Ledger, LedgerQuarantine
 from discreet.ledger.keys import resolve_key_path, rotate_key
 from discreet.ledger.verify import find_divergence, verify
+from discreet.local import (
+    Client,
+    Listed,
+    choose_oracle,
+    count_collection,
+    decode,
+    plan_collection,
+    simulate_recovery,
+)
 from discreet.planner import Histogram, Mean, plan
 from discreet.remote.connection import check_token
 from discreet.serve.config import read_config
@@ -136,6 +145,13 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "ledger rotate-key": (open_ledger, resolve_key_path, rotate_key),
     "source list": (),
     "source lift": (LedgerQuarantine.lift,),
+    "local plan": (plan_collection,),
+    "local collection": (choose_oracle, Listed),
+    "local encode": (Client.report,),
+    "local decode": (count_collection, decode),
+    "local simulate": (simulate_recovery,),
+    "local vectors": (),
+    "local shuffle": (discreet.shuffled_epsilon,),
     "plan": (plan, Mean, Histogram),
     "epsilon": (discreet.epsilon,),
     "account": (discreet.epsilon,),

@@ -104,7 +104,8 @@ def local_plan(
 
 @local.command(
     "collection",
-    epilog="Examples:\n\n[bold]discreet local collection colours --values red,green,blue --epsilon 1 --lifetime 10[/bold]\n\n"
+    epilog="Examples:\n\n"
+    "[bold]discreet local collection colours --values red,green,blue --epsilon 1 --lifetime 10[/bold]\n\n"
     "[bold]discreet local collection hours --range 0:23 --epsilon 2 --out hours-v2.json --version 2[/bold]",
 )
 def local_collection(
@@ -145,7 +146,7 @@ def local_collection(
         cost = least_cost(mechanism, "once")
         life = Lifetime(cost, cost, "once")
     else:
-        life = _allow(mechanism, parse_number(lifetime, "--lifetime"))
+        life = _allow(mechanism, lifetime)
     made = Collection(name, version, mechanism, domain, life)
     path = Path(f"{name}.json" if out is None else out)
     _write_new(path, made.to_json())
@@ -234,7 +235,7 @@ def local_decode(
     reports: Annotated[
         str,
         typer.Argument(
-            help="A file of messages (JSON lines, or .cbor), - for stdin, or a table with a column for each integer: a file, "
+            help="Messages (JSON lines, a .cbor file, - for stdin), or a table with a column for each integer: a file, "
             "or postgresql://user@host/database.",
             autocompletion=complete_files(*TABLE_SUFFIXES, ".cbor"),
         ),
@@ -289,7 +290,7 @@ def _count(made: "Collection", reports: str, table: str | None) -> Any:
         return count_collection(made, reports, table=table)
     if sys.stdin.isatty():
         raise BadParameter("reports", "-", "stdin is a terminal", "pipe messages into it, or name a file")
-    return count_messages(made, split_lines(getattr(sys.stdin, "buffer", sys.stdin)))
+    return count_messages(made, split_lines(sys.stdin.buffer))
 
 
 # -- simulate --------------------------------------------------------------------------------------------------------------
@@ -417,8 +418,8 @@ def local_shuffle(
         return
     print_styled(f"ε in [{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}] at δ = {delta}", "bold")
     print_styled(
-        f"{people:,} honest people, each report ε₀ = {format_up(start, 4)}, and a shuffler that removes all names. Against the "
-        "shuffler itself only ε₀ holds."
+        f"{people:,} honest people, each report ε₀ = {format_up(start, 4)}, and a shuffler that removes all names. "
+        "Against the shuffler itself only ε₀ holds."
     )
 
 
@@ -474,7 +475,7 @@ def _parse_domain(values: str | None, range_: str | None, step: int, missing: st
         return Listed(tuple(split_list(values, "--values", "red,green")), None if only else "other", missing)
     if only:
         raise BadParameter("--only", "given with --range", "integers outside are clipped", "leave it out")
-    low, colon, high = str(range_).partition(":")
+    low, _, high = str(range_).partition(":")
     try:
         return Integers(int(low), int(high), step, missing)
     except ValueError:
@@ -493,22 +494,23 @@ def _parse_value(text: str | None, made: "Collection") -> str | int | None:
         raise BadParameter("--value", "not shown", "a value is no integer", "give integers such as 7") from None
 
 
-def _allow(mechanism: Any, epsilon: "Fraction") -> Any:
+def _allow(mechanism: Any, text: str) -> Any:
     """The budget of a device for life; the error names its flag, and not that of a report."""
     from discreet.local.collection import Lifetime
 
+    epsilon = parse_number(text, "--lifetime")
     try:
         return Lifetime.of(mechanism, epsilon)
     except BadParameter as mistake:
-        raise BadParameter("--lifetime", mistake.value, mistake.reason, mistake.hint) from None
+        raise BadParameter("--lifetime", text, mistake.reason, mistake.hint) from None
 
 
 def _read_collection(path: str, pinned: str | None = None) -> "Collection":
     from discreet.local.collection import Collection
     from discreet.paths import read_text
 
-    def refuse(reason: str, hint: str) -> BadParameter:
-        return BadParameter("collection", repr(path), reason, hint)
+    def refuse(reason: str) -> BadParameter:
+        return BadParameter("collection", repr(path), reason, "check the path")
 
     try:
         return Collection.read(read_text(path, refuse).strip(), pinned)
@@ -517,9 +519,8 @@ def _read_collection(path: str, pinned: str | None = None) -> "Collection":
             hint = "write one: discreet local collection colours --values red,green --epsilon 1"
             raise BadParameter("collection", repr(path), f"no collection; {mistake.reason}", hint) from None
         if pinned is not None and mistake.hint == f"give {pinned}":
-            raise BadParameter(
-                "--pin", pinned, f"the collection in {path} has the id {mistake.value}", "check both"
-            ) from None
+            reason = f"the collection in {path} has the id {mistake.value}"
+            raise BadParameter("--pin", pinned, reason, "check both") from None
         raise
 
 
@@ -535,15 +536,11 @@ def _check_device(store: str | None, occasion: str | None, *, is_single: bool, b
     if both:
         raise BadParameter("--missing", "given with --value", "a device has a value or none", "give one of the two")
     if store is not None and not is_single:
-        raise BadParameter(
-            "--store", store, "it is one device's, with one value on an occasion", "give --value or --missing"
-        )
+        raise BadParameter("--store", store, "it is one device's, with one value at a time", "give --value or --missing")
     if store is not None and occasion is None:
         raise BadParameter("--occasion", "missing", "a device reports once on each", "give --occasion 2026-11-17")
     if store is None and occasion is not None:
-        raise BadParameter(
-            "--occasion", occasion, "without --store nothing is kept", "give --store device.db, or leave it out"
-        )
+        raise BadParameter("--occasion", occasion, "without --store nothing is kept", "give --store device.db")
 
 
 def _write_new(path: Path, content: bytes) -> None:

@@ -55,7 +55,13 @@ def draw_recovery(recovery: "Recovery", path: Any = None, *, title: str | None =
         f"ε = {format_up(answer.oracle.epsilon, 4)}."
     )
     notes = [note] if shown == len(recovery.truth) else [note, f"The first {shown} of {len(recovery.truth):,} values."]
-    x = {"field": "value", "type": "nominal", "sort": None, "title": "value", "axis": {"labelOverlap": True}}
+    x = {
+        "field": "value",
+        "type": "nominal",
+        "sort": None,
+        "title": "value",
+        "axis": {"labelOverlap": True, "labelAngle": -90},
+    }
     colour = {
         "field": "kind",
         "type": "nominal",
@@ -69,7 +75,7 @@ def draw_recovery(recovery: "Recovery", path: Any = None, *, title: str | None =
     layers = [
         {"mark": {"type": "rule", "strokeWidth": 2},
          "encoding": {"x": x, "y": y("lower"), "y2": {"field": "upper"}, "color": colour}},
-        {"mark": {"type": "point", "filled": True, "size": 36}, "encoding": {"x": x, "y": y("estimate"), "color": colour}},
+        {"mark": {"type": "circle", "opacity": 1, "size": 36}, "encoding": {"x": x, "y": y("estimate"), "color": colour}},
         {"mark": {"type": "tick", "thickness": 2, "color": INK}, "encoding": {"x": x, "y": y("truth")}},
     ]  # fmt: skip
     return _finish(title or "Recovered by local reports", [*notes, "A dot is the estimate, a line across the truth."],
@@ -99,7 +105,7 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
         {"epsilon": at[0], "error": at[1], "label": f"ε = {at[0]:.2g}: direct = {name}"}
         for name in lines if name != "direct" and (at := find_crossing(lines["direct"], lines[name])) is not None
     ]  # fmt: skip
-    x = {"field": "epsilon", "type": "quantitative", "scale": {"type": "log"}, "title": "ε of a report"}
+    x = {"field": "epsilon", "type": "quantitative", "scale": {"type": "log", "nice": False}, "title": "ε of a report"}
     y = {"field": "error", "type": "quantitative", "scale": {"type": "log"}, "title": "half-width (people)"}
     names = list(lines)
     colour = {"field": "oracle", "type": "nominal", "title": "oracle",
@@ -112,7 +118,7 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
     if crossings:
         # crossings of nearly equal oracles lie on top of each other: one label says enough
         place = {"data": {"values": crossings}, "encoding": {"x": x, "y": y}}
-        layers.append(place | {"mark": {"type": "point", "filled": True, "size": 40, "color": INK}})
+        layers.append(place | {"mark": {"type": "circle", "opacity": 1, "size": 40, "color": INK}})
         layers.append({"data": {"values": crossings[-1:]}, "encoding": {"x": x, "y": y, "text": {"field": "label"}},
                        "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "color": INK}})  # fmt: skip
     note = f"{format_down(100 * level, 6)}% half-widths of one value among {values:,}; {people:,} reports."
@@ -147,9 +153,7 @@ def list_days(mechanism: LongitudinalOracle, days: int, states: int = 1) -> list
     (30, 1, inf)
     """
     if not isinstance(mechanism, LongitudinalOracle):
-        raise BadParameter(
-            "mechanism", type(mechanism).__name__, "it memoises nothing", "take Rappor, RoundedBit or BucketFlip"
-        )
+        raise BadParameter("mechanism", type(mechanism).__name__, "it memoises nothing", "take Rappor or RoundedBit")
     check_int(states, "states", 1)
     rows = []
     for day in range(1, check_int(days, "days", 1) + 1):
@@ -190,7 +194,7 @@ def draw_days(
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {
             "x": {"field": "day", "type": "quantitative", "title": "days"},
-            "y": {"field": "epsilon", "type": "quantitative", "title": "ε so far"},
+            "y": {"field": "epsilon", "type": "quantitative", "title": "ε so far", "scale": {"type": "log"}},
             "color": colour, "strokeDash": dash,
         },
     }]  # fmt: skip
@@ -210,7 +214,7 @@ def _finish(
         "layer": layers,
         "width": WIDTH,
         "height": 320,
-        "config": CONFIG,
+        "config": CONFIG | {"legend": {"labelLimit": 260, "labelColor": INK, "titleColor": INK}},
     })  # fmt: skip
     if path is not None:
         chart.save(path)

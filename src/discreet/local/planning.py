@@ -96,7 +96,7 @@ class LocalPlan:
         """The ε at δ of the recommended oracle's reports if a shuffler removes all names, between two doubles.
 
         >>> round(float(plan_collection(values=100, n=10**6, epsilon=1).shuffled_epsilon(1e-6)), 4)
-        0.0024
+        0.0025
         """
         from discreet.accounting.shuffling import pair_epsilon
 
@@ -112,10 +112,11 @@ class LocalPlan:
         """Which oracle to take, what a trusted curator would do, and what cannot be seen."""
         best = self.recommended
         return [
-            f"Use {best.name}: {format_down(100 * self.confidence, 6)}% of estimates are within {format_up(best.half_width, 3)} "
-            f"people of the truth ({format_up(100 * best.share, 3)}% of {self.n:,}), at ε = {format_up(self.epsilon, 4)} a report.",
-            f"A trusted curator would be within {format_up(self.central_half_width, 3)} people at the same ε: this is what it "
-            "costs to trust no curator.",
+            f"Use {best.name}: {format_down(100 * self.confidence, 6)}% of estimates are within "
+            f"{format_up(best.half_width, 3)} people of the truth ({format_up(100 * best.share, 3)}% of {self.n:,}), at ε = "
+            f"{format_up(self.epsilon, 4)} a report.",
+            f"A trusted curator would be within {format_up(self.central_half_width, 3)} people at the same ε: this is what "
+            "it costs to trust no curator.",
             *self.warnings,
         ]
 
@@ -193,7 +194,7 @@ def list_oracles(values: int, epsilon: Number) -> dict[str, Oracle]:
     ['direct', 'symmetric unary', 'optimised unary', 'subset', 'hashed', 'hadamard', 'projective']
     """
     exact = read_positive(epsilon, "epsilon")
-    odds, root = odds_for_epsilon(exact), odds_for_epsilon(exact / 2, 64)
+    odds, root = odds_for_epsilon(exact), odds_for_epsilon(exact / 2, max(64, ceil(8 / exact)))
     long: dict[str, Oracle] = {}
     if values <= MAX_LONG_VALUES:
         long = {

@@ -1,9 +1,9 @@
 """From what arrived to counts: messages as clients send them, or a table of their integers.
 
-A file of messages holds one JSON message per line, or CBOR messages one after the other: all messages of a collection have the
-same length, so no mark stands between them. Everything else is a table, whose columns are those of `count_reports`. If it has
-a column `collection`, that holds the first 16 digits of the collection's id, as messages do; a column `version` holds the
-collection's version.
+A file of messages holds one JSON message per line, or CBOR messages one after the other: all messages of a collection have
+the same length, so no mark stands between them. Everything else is a table, whose columns are those of `count_reports`. If
+it has a column `collection`, that holds the first 16 digits of the collection's id, as messages do; a column `version` holds
+the collection's version.
 
 A message that no client writes is counted as rejected: by the reason of a table where there is one, and as `length` if it is
 laid out otherwise.

@@ -79,8 +79,9 @@ class Recovery:
         share = format_down(100 * self.answer.confidence, 6)
         joint = "All joint intervals contain it." if self.all_covered else "Not all joint intervals contain it."
         return [
-            f"{self.answer.n:,} simulated people, each report ε = {format_up(self.answer.oracle.epsilon, 4)}. {self.covered:,} "
-            f"of {len(self.truth):,} intervals contain the truth; each does with probability ≥ {share}%. {joint}",
+            f"{self.answer.n:,} simulated people, each report ε = {format_up(self.answer.oracle.epsilon, 4)}. "
+            f"{self.covered:,} of {len(self.truth):,} intervals contain the truth; each does with probability ≥ {share}%. "
+            f"{joint}",
             f"Root mean square error {self.rmse:,.0f} people; the variances predict {self.expected_rmse:,.0f}.",
         ]
 
@@ -131,7 +132,7 @@ def simulate_recovery(
 
 
 def spread_people(n: int, values: int, truth: str = "zipf") -> Ints:
-    """Spread n people over values: "zipf" in proportion to 1, 1/2, 1/3, …, or "flat"; the last people go to the first values.
+    """Spread n people over values: "zipf" in proportion to 1, 1/2, 1/3, …, or "flat"; integers that add up to n.
 
     >>> spread_people(11, 3).tolist(), spread_people(11, 3, "flat").tolist()
     ([6, 3, 2], [4, 4, 3])
@@ -140,6 +141,6 @@ def spread_people(n: int, values: int, truth: str = "zipf") -> Ints:
         raise BadParameter("truth", repr(truth), "not a known shape", f"take {' or '.join(TRUTHS)}")
     weights = 1 / np.arange(1, values + 1) if truth == "zipf" else np.ones(values)
     shares = weights / weights.sum() * n
-    held = np.floor(shares).astype(np.int64)
+    held: Ints = np.floor(shares).astype(np.int64)
     held[np.argsort(held - shares, kind="stable")[: n - int(held.sum())]] += 1
     return held
