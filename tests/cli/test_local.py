@@ -97,6 +97,17 @@ def test_a_device_repeats_its_report_and_stops_when_its_budget_is_spent(colours:
     assert (refused.returncode, refused.stdout) == (3, "")
 
 
+def test_a_device_reads_its_value_from_stdin(colours: Collection, tmp_path: Path) -> None:
+    given = ("encode", "colours.json", "--store", "device.db", "--occasion", "0")
+    done = feed(tmp_path, "red\n", *given)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(done.stdout) == Wire(colours).size + 1
+    assert feed(tmp_path, "blue\n", *given).stdout == done.stdout
+    refused = feed(tmp_path, "red\nblue\n", *given)
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"--store" in refused.stderr
+
+
 @pytest.mark.parametrize("form", ["json", "cbor"])
 def test_reports_of_many_people_are_decoded_from_messages(form: str, colours: Collection, tmp_path: Path) -> None:
     lines = "red\n" * 150 + "green\n" * 40 + "\n" * 10

@@ -40,3 +40,5 @@ def test_wrong_truths_are_refused() -> None:
         simulate_recovery(3, 10, 1, truth=[1, 2, 3])
     with pytest.raises(BadParameter, match="fewer"):
         simulate_recovery(3, 10**13, 1)
+    with pytest.raises(BadParameter, match="take long to simulate"):
+        simulate_recovery(100_000, 1000, 1)

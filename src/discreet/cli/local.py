@@ -136,8 +136,8 @@ def local_collection(
 ) -> None:
     """Write a collection: the values, the oracle and the budget of a device, under one id that clients pin."""
     from discreet._numbers import format_up
+    from discreet.local.choosing import choose_oracle
     from discreet.local.collection import Collection, Lifetime, least_cost
-    from discreet.local.planning import choose_oracle
     from discreet.local.wire import Form, Wire
 
     domain = _parse_domain(values, range_, step, missing, only=only)
@@ -182,7 +182,7 @@ def local_collection(
 def local_encode(
     collection: CollectionFile,
     value: Annotated[
-        str | None, make_option(REPORT_PANEL, "The value of one device; values are read from stdin, unless given.")
+        str | None, make_option(REPORT_PANEL, "The value of one device; read from stdin, unless given.")
     ] = None,
     missing: Annotated[bool, make_option(REPORT_PANEL, "The device has no value.", "--missing")] = False,
     store: Annotated[
@@ -198,15 +198,15 @@ def local_encode(
     """Encode a value as the message that a device sends. Noise comes from the system's random source.
 
     Without --store every value is that of a new device, which reports once and keeps nothing: for tests. From stdin, a value
-    is a line; an empty line is a person without a value.
+    is a line, which no list of processes shows; an empty line is a person without a value.
     """
     from discreet.local.client import Client
     from discreet.local.store import FileStore, MemoryStore
 
     made, written = _read_collection(collection, pin), _parse_form(form)
     is_single = value is not None or missing
-    _check_device(store, occasion, is_single=is_single, both=value is not None and missing)
-    given: Iterable[str | None] = [None if missing else value] if is_single else _read_values()
+    _check_device(store, occasion, both=value is not None and missing)
+    given: Iterable[str | None] = [None if missing else value] if is_single else _read_values(store)
     stores: Iterator[Store] = iter([FileStore(store)] if store is not None else iter(MemoryStore, None))
     messages: list[bytes] = []
     for text, device in zip(given, stores, strict=False):
@@ -407,7 +407,7 @@ def local_shuffle(
     if oracle is None:
         bounds = shuffled_epsilon(people, start, at)
     else:
-        from discreet.local.planning import choose_oracle
+        from discreet.local.choosing import choose_oracle
 
         if values is None:
             raise BadParameter("--values", "missing", "the ε of an oracle depends on it", "give --values 100")
@@ -524,19 +524,24 @@ def _read_collection(path: str, pinned: str | None = None) -> "Collection":
         raise
 
 
-def _read_values() -> Iterator[str | None]:
-    """The values on stdin, one in each line; an empty line is a person without one."""
+def _read_values(store: str | None) -> Iterator[str | None]:
+    """The values on stdin, one in each line; an empty line is a person without one. A device has one value."""
     if sys.stdin.isatty():
         raise BadParameter("--value", "missing", "stdin is a terminal", "give --value red, or pipe lines into the command")
-    print_warning("Each line is reported by a new device that keeps nothing: for tests. Devices need --store.")
-    return (line.rstrip("\r\n") or None for line in sys.stdin)
+    values = (line.rstrip("\r\n") or None for line in sys.stdin)
+    if store is None:
+        print_warning("Each line is reported by a new device that keeps nothing: for tests. Devices need --store.")
+        return values
+    listed = list(values)
+    if len(listed) != 1:
+        reason = f"it is one device's, with one value at a time, and stdin has {len(listed)} lines"
+        raise BadParameter("--store", store, reason, "pipe one line into the command, or give --value")
+    return iter(listed)
 
 
-def _check_device(store: str | None, occasion: str | None, *, is_single: bool, both: bool) -> None:
+def _check_device(store: str | None, occasion: str | None, *, both: bool) -> None:
     if both:
         raise BadParameter("--missing", "given with --value", "a device has a value or none", "give one of the two")
-    if store is not None and not is_single:
-        raise BadParameter("--store", store, "it is one device's, with one value at a time", "give --value or --missing")
     if store is not None and occasion is None:
         raise BadParameter("--occasion", "missing", "a device reports once on each", "give --occasion 2026-11-17")
     if store is None and occasion is not None:

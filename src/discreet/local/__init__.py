@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
     from discreet.local.bulk import encode_many
     from discreet.local.charts import draw_days, draw_errors, draw_recovery, list_days
+    from discreet.local.choosing import choose_oracle, list_oracles
     from discreet.local.client import Client
     from discreet.local.collection import Collection, Lifetime
     from discreet.local.counting import Counts, count_cohorts, count_reports
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
     from discreet.local.odds import odds_for_epsilon
     from discreet.local.oracles import Direct, FixedHashed, Hadamard, Hashed, Projective, Subset, Unary
-    from discreet.local.planning import LocalPlan, choose_oracle, list_oracles, plan_collection
+    from discreet.local.planning import LocalPlan, plan_collection
     from discreet.local.rappor import BasicRappor, Rappor
     from discreet.local.rappor_unknown import UnknownRappor
     from discreet.local.receiving import count_collection, count_messages
@@ -39,6 +40,7 @@ _HOMES = {
     "apple": "CountMeanSketch HadamardCountMeanSketch SequenceFragmentPuzzle",
     "bulk": "encode_many",
     "charts": "draw_days draw_errors draw_recovery list_days",
+    "choosing": "choose_oracle list_oracles",
     "client": "Client",
     "collection": "Collection Lifetime",
     "counting": "Counts count_cohorts count_reports",
@@ -49,7 +51,7 @@ _HOMES = {
     "numeric": "BucketFlip DuchiMean OneBitMean RoundedBit",
     "odds": "odds_for_epsilon",
     "oracles": "Direct FixedHashed Hadamard Hashed Projective Subset Unary",
-    "planning": "LocalPlan choose_oracle list_oracles plan_collection",
+    "planning": "LocalPlan plan_collection",
     "rappor": "BasicRappor Rappor",
     "rappor_unknown": "UnknownRappor",
     "receiving": "count_collection count_messages",

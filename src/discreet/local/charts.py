@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._numbers import Number, check_confidence, check_int, format_down, format_up
 from discreet.errors import BadParameter
+from discreet.local.choosing import list_oracles
 from discreet.local.longitudinal import LongitudinalOracle
-from discreet.local.planning import list_oracles
 from discreet.query.chart import CONFIG, SCHEMA, WIDTH
 from discreet.text import to_printable
 from discreet.vega import Chart
@@ -128,7 +128,7 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
 def find_crossing(one: list[float], other: list[float]) -> tuple[float, float] | None:
     """Return ε and the error where one line of errors first falls below another, by interpolation; None if it never does.
 
-    >>> find_crossing([9.0] + [1.0] * 40, [3.0] * 41)[1]
+    >>> round(find_crossing([9.0] + [1.0] * 40, [3.0] * 41)[1], 6)
     3.0
     """
     gaps = [log(a) - log(b) for a, b in zip(one, other, strict=True)]

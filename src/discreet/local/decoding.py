@@ -44,7 +44,11 @@ CONSISTENT_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class LocalEstimate:
-    """The estimated number of people who have a value, with its standard deviation and its intervals."""
+    """The estimated number of people who have a value, with its standard deviation and its intervals.
+
+    >>> LocalEstimate("red", 12.5, 3.0, 6.0, 19.0, 4.0, 21.0).to_dict()["upper"]
+    19.0
+    """
 
     label: Any
     value: float
@@ -96,7 +100,15 @@ class HostileInfluence:
 
 @dataclass(frozen=True, repr=False)
 class LocalAnswer:
-    """What a collection says: one estimate per value. `print`, a shell and a notebook show the table."""
+    """What a collection says: one estimate per value. `print`, a shell and a notebook show the table.
+
+    >>> from discreet.local.counting import count_reports
+    >>> answer = decode(count_reports(Direct(3, Fraction(3)), {"y": [0] * 600 + [1] * 200 + [2] * 200}))
+    >>> len(answer), answer.n, answer.top(1).to_dicts()[0]["estimate"]
+    (3, 1000, 1000.0)
+    >>> answer.simultaneous().rows[0].lower <= answer.rows[0].lower
+    True
+    """
 
     oracle: SetOracle
     n: int

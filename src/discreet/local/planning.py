@@ -15,13 +15,12 @@ from discreet import formats
 from discreet._numbers import Bounds, Number, check_confidence, check_int, format_down, format_up, read_positive
 from discreet.errors import BadParameter
 from discreet.events import shuffle
-from discreet.local.odds import MAX_EPSILON, odds_for_epsilon
-from discreet.local.oracles import Direct, Hadamard, Hashed, Oracle, Projective, Subset, Unary
+from discreet.local.choosing import DECODING, list_oracles
+from discreet.local.odds import MAX_EPSILON
+from discreet.local.oracles import Oracle
 
 MIN_EPSILON = 0.01
 MAX_PEOPLE = 10**15
-MAX_LONG_VALUES = 1 << 16
-"""Beyond this, no report lists all values: it would be longer than 8 kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,61 +184,6 @@ def plan_collection(
     people = n if n is not None else _find_people(values, exact, float(wanted or inf), level)
     rows = sorted(_list_rows(values, exact, people, level), key=lambda row: row.half_width)
     return LocalPlan(values, people, exact, level, tuple(rows), tuple(_list_warnings(values, people, rows)))
-
-
-def list_oracles(values: int, epsilon: Number) -> dict[str, Oracle]:
-    """Return each oracle at its best parameters for this ε.
-
-    >>> list(list_oracles(100, 1))
-    ['direct', 'symmetric unary', 'optimised unary', 'subset', 'hashed', 'hadamard', 'projective']
-    """
-    exact = read_positive(epsilon, "epsilon")
-    odds, root = odds_for_epsilon(exact), odds_for_epsilon(exact / 2, max(64, ceil(8 / exact)))
-    long: dict[str, Oracle] = {}
-    if values <= MAX_LONG_VALUES:
-        long = {
-            "symmetric unary": Unary.symmetric(values, root),
-            "optimised unary": Unary.optimised(values, odds),
-            "subset": Subset.optimised(values, odds),
-        }
-    return {
-        "direct": Direct(values, odds),
-        **long,
-        "hashed": Hashed.optimised(values, odds),
-        "hadamard": Hadamard(values, odds),
-        "projective": Projective.optimised(values, odds),
-    }
-
-
-def choose_oracle(values: int, epsilon: Number, name: str | None = None) -> Oracle:
-    """Return the oracle of a name at its best parameters, or the recommended one: direct where it errs least, else
-    projective.
-
-    >>> type(choose_oracle(3, 1)).__name__, type(choose_oracle(1000, 1)).__name__
-    ('Direct', 'Projective')
-    >>> choose_oracle(1000, 1, "hadamard").bits
-    11
-    """
-    check_int(values, "values", 2)
-    known = list_oracles(values, epsilon)
-    if name is None:
-        direct, projective = known["direct"], known["projective"]
-        return direct if direct.null_variance <= projective.null_variance else projective
-    if name not in known:
-        reason = f"its reports of {values:,} values would be long" if name in DECODING else "not a known oracle"
-        raise BadParameter("oracle", repr(name), reason, f"take {', '.join(known)}")
-    return known[name]
-
-
-DECODING = {
-    "direct": "n + d",
-    "symmetric unary": "n·d",
-    "optimised unary": "n·d",
-    "subset": "n·d/(X + 1)",
-    "hashed": "n + X·d·log d",
-    "hadamard": "n + d·log d",
-    "projective": "n + X·d·log d",
-}
 
 
 def _list_rows(values: int, epsilon: Fraction, n: int, confidence: float) -> list[LocalRow]:

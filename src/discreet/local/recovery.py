@@ -10,20 +10,27 @@ import numpy as np
 from discreet import formats
 from discreet._numbers import Number, check_int, format_down, format_up
 from discreet.errors import BadParameter
+from discreet.local.choosing import choose_oracle
 from discreet.local.decoding import LocalAnswer, decode
 from discreet.local.fields import Ints
-from discreet.local.planning import choose_oracle
 from discreet.local.simulating import simulate_counts
 from discreet.vega import Chart
 
 MAX_PEOPLE = 10**12
+MAX_VALUES = 10_000
+"""Of so many values, the people of each are simulated in seconds; the time grows with the square."""
 MAX_PRINTED = 20
 TRUTHS = ("zipf", "flat")
 
 
 @dataclass(frozen=True, repr=False)
 class Recovery:
-    """An answer from simulated reports, and how many people have each value in truth."""
+    """An answer from simulated reports, and how many people have each value in truth.
+
+    >>> found = simulate_recovery(values=4, n=10**6, epsilon=4, truth="flat", seed=1)
+    >>> found.truth, len(found.to_dict()["rows"])
+    ((250000, 250000, 250000, 250000), 4)
+    """
 
     answer: LocalAnswer
     truth: tuple[int, ...]
@@ -120,6 +127,10 @@ def simulate_recovery(
     >>> recovery.truth[0], recovery.answer.n, len(recovery.answer.rows)
     (341417, 1000000, 10)
     """
+    if check_int(values, "values", 2) > MAX_VALUES:
+        raise BadParameter(
+            "values", values, f"more than {MAX_VALUES:,} take long to simulate", "take fewer; a plan takes any"
+        )
     mechanism = choose_oracle(check_int(values, "values", 2), epsilon, oracle)
     if not 1 <= check_int(n, "n", 1) <= MAX_PEOPLE:
         raise BadParameter("n", n, f"more than {MAX_PEOPLE:.0e} people", "simulate fewer")

@@ -146,7 +146,11 @@ def choose_collection(mechanism: AnyMechanism, per: Per = "report", name: str = 
 
 
 def list_vectors() -> Iterator[dict[str, Any]]:
-    """List all vectors."""
+    """List all vectors, one by one.
+
+    >>> next(list_vectors())["kind"]
+    'hash'
+    """
     yield from _list_hashes()
     yield from _list_bounds()
     for oracle in list_laws():
@@ -176,7 +180,11 @@ def list_promises(mechanism: AnyMechanism) -> Iterator[Per]:
 
 
 def write_vectors(vectors: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Write vectors as lines of JSON."""
+    """Write vectors as lines of JSON.
+
+    >>> list(write_vectors([{"kind": "below", "bound": 3}]))
+    ['{"bound":3,"kind":"below"}']
+    """
     for vector in vectors:
         yield json.dumps(vector, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
