@@ -477,12 +477,13 @@ class ShuffledCurve(Curve):
         return bound_shuffled_delta(self.pair, epsilon, rtol)
 
     def bound_epsilon(self, target: float, rtol: float, infinity_mass: Interval) -> Interval:
-        """As in `Curve`; nothing is at infinity. Where a list leaves out too much for so small a δ, its lower end still
-        holds, and the contour would fare no better."""
+        """As in `Curve`; nothing is at infinity. A list that leaves out too much for so small a δ still has a lower end."""
         listed = self.match_listed(((ShuffledPld(self.pair), 1),))
-        if listed is not None:
-            return listed.bound_epsilon(target, rtol, infinity_mass)
-        return bound_shuffled_epsilon(self.pair, target, rtol)
+        low, high = (0.0, inf) if listed is None else listed.bound_epsilon(target, rtol, infinity_mass)
+        if low > self.pair.max_loss * (1 - rtol):
+            return low, high
+        found = bound_shuffled_epsilon(self.pair, target, rtol)
+        return max(low, found[0]), min(high, found[1])
 
 
 def bound_pair_delta(pair: ShufflePair, epsilon: float, rtol: float) -> Interval:

@@ -41,9 +41,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import asin, comb, exp, expm1, inf, isfinite, log, log1p, pi, sqrt
+from math import asin, exp, expm1, inf, isfinite, log, log1p, pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet._numbers import ceil_float, floor_float, nearest_float, to_rational
 from discreet.accounting.contour import CgfBound
@@ -53,10 +54,12 @@ from discreet.accounting.pld.discrete import DiscretePld
 from discreet.accounting.pure import pure
 from discreet.events import Claim, Composition, Event, RandomizedResponseEvent, SetResponseEvent, Shuffled
 
-MAX_OUTCOMES = 1 << 18
-"""How many multisets are listed."""
+MAX_OUTCOMES = 1 << 19
+"""How many multisets of few users are listed; of many, for whom a contour is as good, an eighth."""
+_FEW_USERS = 1 << 12
 MAX_NODES = 1 << 18
 _MAX_TRIES = 5
+_FIRST_EXCESS = 3e-7  # of the smoothing, relative, that is tried first
 _MAX_REPORTS = 1 << 16
 _MAX_UNPRUNED = 1 << 14
 _MAX_FACTORIAL = 1 << 14
@@ -64,6 +67,7 @@ _MAX_LISTED_LOSSES = 1 << 11
 _GRID_POINTS = 257
 _GRID_ACCURACY = 1e-3  # relative, of δ
 _LEAST_DELTA = 1e-30
+_LEAST_LOSS = 1e-14  # below which the values of Z, differences of rationals, are not known well enough
 _LOG_OMITTED = -64.0  # ln of the probability that a list may leave out
 _REACH = 8.5  # nodes end where smoothing has made them e^{-8.5²/2}
 _LOG_DROPPED = -45.0  # ln of the relative size at which a node is left out
@@ -182,13 +186,19 @@ def unwrap(event: Event) -> Event:
 
 def bound_delta(pair: ShufflePair, epsilon: float, rtol: float) -> Interval:
     """δ at ε ≥ 0 of the pair, on a contour; `rtol` is the relative width to aim at."""
-    return (0.0, 0.0) if pair.is_identical else _ShiftedSum.at(pair, epsilon).bound_delta(rtol)
+    if pair.is_identical:
+        return 0.0, 0.0
+    if pair.max_loss < _LEAST_LOSS:
+        return 0.0, pair.max_loss  # 1 − e^{-ε0} < ε0
+    return _ShiftedSum.at(pair, epsilon).bound_delta(rtol)
 
 
 def bound_epsilon(pair: ShufflePair, target: float, rtol: float) -> Interval:
     """The ε at which δ(ε) = target > 0, on a contour."""
     if pair.is_identical or target >= 1:
         return 0.0, 0.0
+    if pair.max_loss < _LEAST_LOSS:
+        return 0.0, pair.max_loss
     return _invert_contour(pair, target, rtol, pair.max_loss)
 
 
@@ -198,7 +208,7 @@ def _invert_contour(pair: ShufflePair, target: float, rtol: float, most: float) 
     guess, slope = _guess_epsilon(pair, target, most)
     # δ falls by a factor e^{slope·x} when ε grows by x: as much of the relative width may be δ's.
     tolerance = min(0.05, max(1e-11, rtol / 4 * slope * guess))
-    excess = tolerance / 3
+    excess = max(tolerance / 3, _FIRST_EXCESS)
 
     def bounds(epsilon: float) -> Interval:
         nonlocal excess
@@ -258,20 +268,18 @@ def _guess_epsilon(pair: ShufflePair, target: float, most: float) -> tuple[float
 # A few values: listed.
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def list_outcomes(pair: ShufflePair) -> tuple[DiscretePld, float] | None:
     """The privacy losses of all multisets that matter, largest first, and the probability of those left out; None where
     there are too many."""
-    kinds, exactly = len(pair.classes), pair.blanket == 1
-    for log_omitted in (_LOG_OMITTED if exactly else 10 * _LOG_OMITTED, _LOG_OMITTED):
-        most = pair.users if exactly else _blanket_quantile(pair.users, nearest_float(pair.blanket), log_omitted)
-        count = comb(most + kinds - exactly, kinds - exactly) if most <= _MAX_REPORTS else inf
-        if count <= MAX_OUTCOMES:
+    for log_omitted in (10 * _LOG_OMITTED, _LOG_OMITTED):
+        found = _list_counts(pair, log_omitted)
+        if found is not None:
             break
     else:
         return None
-    omitted = 0.0 if most == pair.users else exp(log_omitted)
-    counts = _list_counts(kinds, most, exactly=exactly)
+    counts, left_out = found
+    count, most, omitted = counts.shape[1], int(counts.sum(axis=0).max()), left_out * exp(log_omitted)
     from scipy.special import gammaln
 
     chosen = counts.sum(axis=0)
@@ -284,12 +292,9 @@ def list_outcomes(pair: ShufflePair) -> tuple[DiscretePld, float] | None:
         falling_error = 4 * EPS * (most + 4) * falling
     log_mass, slip = falling[chosen], falling_error[chosen]
     if pair.blanket < 1:
-        log_rest = log1p(-nearest_float(pair.blanket))
+        log_rest, rest_error = _log_complement(pair.blanket)
         log_mass = log_mass + (pair.users - chosen) * log_rest
-        # ln(1 − γ) is off by the rounding of γ over 1 − γ, and by its own
-        slip = slip + (pair.users - chosen) * 4 * EPS * (
-            abs(log_rest) + nearest_float(pair.blanket) / nearest_float(1 - pair.blanket)
-        )
+        slip = slip + (pair.users - chosen) * (rest_error + 4 * EPS * abs(log_rest))
     for count_of, one in zip(counts, pair.classes, strict=True):
         log_one = log(nearest_float(pair.blanket * one.base))
         log_mass = log_mass + count_of * log_one - factorial[count_of]
@@ -309,39 +314,64 @@ def list_outcomes(pair: ShufflePair) -> tuple[DiscretePld, float] | None:
     return DiscretePld.of(loss[order], log_p[order], 24 * EPS, slip[order]), omitted
 
 
-def _blanket_quantile(users: int, blanket: float, log_omitted: float) -> int:
-    """An m with ln P(Bin(n, γ) > m) ≤ `log_omitted`, by Chernoff's bound: ln P(Bin(n, γ) ≥ an) ≤ −n·KL(a‖γ) for a ≥ γ."""
-    share = blanket * (1 + 1e-9)
-
-    def log_tail(m: int) -> float:
-        a = m / users
-        if a >= 1 or a <= share:
-            return -inf if a >= 1 else 0.0
-        return -users * (a * log(a / share) + (1 - a) * (log1p(-a) - log1p(-share))) * (1 - 1e-9)
-
-    low, high = int(users * share), users
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if log_tail(middle) <= log_omitted else (middle, high)
-    return high
+def _log_complement(share: Fraction) -> tuple[float, float]:
+    """ln(1 − p), and how far it may be off, for a p that is known to 2^-100, relatively."""
+    if share < Fraction(1, 2):
+        return log1p(-nearest_float(share)), 8 * EPS * nearest_float(share)
+    return log(nearest_float(1 - share)), 4 * EPS + 2.0**-96 * nearest_float(1 / (1 - share))
 
 
-def _list_counts(kinds: int, most: int, *, exactly: bool) -> np.ndarray:
-    """All vectors of `kinds` counts whose sum is at most `most`, or exactly that."""
-    rows = [np.arange(most + 1)]
-    left = most - rows[0]
-    for _ in range(kinds - 1 - exactly):
-        sizes = left + 1
+def _list_counts(pair: ShufflePair, log_omitted: float) -> tuple[NDArray[np.int64], int] | None:
+    """The numbers of reports of every class, as columns, but for some with probability e^log_omitted a few times over, and
+    how many times; None where there are too many columns.
+
+    Of n reports all but one are of a class, or from the blanket at all, with fixed probabilities: each number is at most one
+    more than a binomial variable of n − 1.
+    """
+    most, left_out = (pair.users, 0)
+    if pair.blanket < 1:
+        _, most = _find_range(pair.users, nearest_float(pair.blanket), log_omitted)
+        left_out += most < pair.users
+    if most > _MAX_REPORTS:
+        return None
+    rows: list[NDArray[np.int64]] = []
+    left = np.array([most])
+    for one in pair.classes[: len(pair.classes) - (pair.blanket == 1)]:
+        low, high = _find_range(pair.users, nearest_float(pair.blanket * one.base), log_omitted)
+        left_out += (low > 0) + (high < pair.users)
+        sizes = np.maximum(0, np.minimum(high, left) - low + 1)
+        if int(sizes.sum()) > (MAX_OUTCOMES if pair.users <= _FEW_USERS else MAX_OUTCOMES >> 3):
+            return None
         index = np.repeat(np.arange(len(left)), sizes)
-        first = np.cumsum(sizes) - sizes
-        more = np.arange(len(index)) - first[index]
+        more = low + np.arange(len(index)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         rows = [row[index] for row in rows] + [more]
         left = left[index] - more
-    if exactly and kinds > 1:
-        rows.append(left)
-    elif exactly:
-        rows = [np.array([most])]
-    return np.array(rows)
+    return np.array([*rows, left] if pair.blanket == 1 else rows), left_out
+
+
+def _find_range(users: int, share: float, log_omitted: float) -> tuple[int, int]:
+    """Numbers between which Bin(n − 1, p), and one more than it, lies but for e^log_omitted at either end, by Chernoff's
+    bound: ln P(Bin(n, p) ≥ an) ≤ −n·KL(a‖p) for a ≥ p, and likewise below."""
+    trials = users - 1
+
+    def log_tail(count: int) -> float:
+        a, b = count / trials, 1 - count / trials
+        terms = (a * log(a / share) if a else 0.0, b * log(b / (1 - share)) if b else 0.0)
+        return -trials * (sum(terms) - 1e-12)
+
+    if trials == 0 or share >= 1 - 1e-12:
+        return 0, users
+    middle = int(trials * share)
+    low, high = 0, middle
+    while high - low > 1:  # P(Bin ≤ low) is small, or low = 0
+        at = (low + high) // 2
+        low, high = (at, high) if log_tail(at) <= log_omitted else (low, at)
+    least = low + 1 if low and log_tail(low) <= log_omitted else 0
+    low, high = min(middle + 1, trials), users
+    while high - low > 1:  # P(Bin ≥ high) is small, or high = n
+        at = (low + high) // 2
+        low, high = (low, at) if log_tail(at) <= log_omitted else (at, high)
+    return least, high
 
 
 # Many values: on a contour.
@@ -407,7 +437,7 @@ class _ShiftedSum:
 
     def bound_delta(self, rtol: float) -> Interval:
         """δ between two doubles."""
-        return self.refine_delta(rtol, rtol / 3)[:2]
+        return self.refine_delta(rtol, max(rtol / 3, _FIRST_EXCESS))[:2]
 
     def refine_delta(self, rtol: float, excess: float) -> tuple[float, float, float]:
         """δ between two doubles, and the excess of the smoothing that sufficed; it begins with `excess`."""
@@ -415,13 +445,17 @@ class _ShiftedSum:
         if saddle is None:
             return 0.0, self.chernoff(), excess
         low, high = 0.0, min(1.0, self.chernoff())
+        best, width = excess, inf
         for _ in range(_MAX_TRIES):
             found = _integrate(self, *saddle, excess, min(1e-3, rtol / 8))
             low, high = max(low, found[0]), min(high, found[1])
+            if found[1] - found[0] >= width:  # so little smoothing needs more nodes than there may be
+                break
+            best, width = excess, found[1] - found[0]
             if high - low <= rtol * high or excess < 1e-13:
                 break
             excess /= 16
-        return low, high, excess
+        return low, high, best
 
     def approximate_log_delta(self) -> float:
         """ln δ, without error bounds."""
@@ -447,7 +481,7 @@ def _integrate(total: _ShiftedSum, c: float, deviation: float, excess: float, ac
     """δ between two doubles, with smoothing that adds about `excess`, relatively."""
     value, error, scale = _integrate_smoothed(total, c, deviation, excess, accuracy)
     smoothed, more = value
-    lost = error[0] + error[2]
+    lost = error[0] + error[2] * (1 + 4 * error[3])
     low = smoothed - lost - ((more + error[1]) - (smoothed - lost)) / (sqrt(2) - 1) * (1 + 8 * EPS)
     slip = 1e-13 + 8 * EPS * abs(scale) + error[3]
     factor = exp(min(600.0, scale + slip)) / total.total * (1 + 16 * EPS)
@@ -485,11 +519,11 @@ def _integrate_smoothed(
     rough = 8 * EPS * (np.abs(x) * (2 + np.abs(x)) + y * y)
     with np.errstate(over="ignore"):
         off = n * (wrong / size + rough / square + 8 * EPS * (np.abs(real) + np.abs(turn) + abs(base)))
-    off += 8 * EPS * (4 + 2 * smoothing * (c * c + c * t + t * t))
-    weak = off > 0.5
+    off = 1.125 * (off + 8 * EPS * (4 + 2 * smoothing * (c * c + c * t + t * t)))  # |ln(1 + z)| ≤ 1.125·|z| up to 0.1
+    weak = off > 0.1
     log_size = n * (real - base)
     if weak.any():  # all that is known of these nodes is their size
-        bound = n * (np.log(size[weak] + wrong[weak] + rough[weak] / size[weak] + 1e-150) - base + base_error) + 1e-6
+        bound = n * (np.log(np.sqrt(square[weak] + rough[weak]) + wrong[weak]) - base + base_error) + 1e-6
         log_size[weak] = np.minimum(bound, n * base_error + 1e-6)  # |M(c + it)| ≤ M(c)
     shrink = 1 / (c * c + t * t)
     phase = n * turn - 2 * np.arctan2(t, c)
