@@ -136,7 +136,7 @@ def test_messages_are_piped_from_one_command_to_the_next(colours: Collection, tm
 def test_a_table_of_integers_is_counted_where_it_is(suffix: str, colours: Collection, tmp_path: Path) -> None:
     import duckdb
 
-    y = encode_many(colours.mechanism, np.repeat(np.arange(4), [700, 200, 90, 10]))["y"]
+    y = encode_many(colours.mechanism, np.repeat(np.arange(4), [700, 290, 5, 5]))["y"]
     frame = {"y": y, "collection": np.full(len(y), colours.id[:16])}
     with duckdb.connect(str(tmp_path / "reports.duckdb")) as database:
         rows = ", ".join(f"({int(number)}, '{name}')" for number, name in zip(*frame.values(), strict=True))
