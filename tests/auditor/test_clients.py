@@ -33,6 +33,7 @@ from discreet.auditor.clients import (
 )
 from discreet.auditor.finding import Finding
 from discreet.errors import BadParameter
+from discreet.local.client import Client
 from discreet.local.collection import Collection, Lifetime
 from discreet.local.domains import Listed
 from discreet.local.draws import Draws
@@ -135,7 +136,7 @@ def test_the_random_bytes_that_are_taken_are_seen() -> None:
     assert play(player, report_once(player, 0, 1), 4_000).violation
 
 
-class Spendthrift(FreshRetry):
+class Spendthrift(Client):
     """A client that never looks at its account."""
 
     def _charge(self, state: Any, entry: Any, memo: State) -> None:
@@ -143,10 +144,10 @@ class Spendthrift(FreshRetry):
 
 
 def test_reports_beyond_the_budget_are_refuted() -> None:
-    collection = collect(Direct(3, THREE), 3)
+    collection = collect(Direct(3, THREE), 2)
     player = DevicePlayer(collection, Spendthrift)
     game = repeat(player, "v0", "v1", 16)
-    assert game.epsilon == claim_for_life(player, game.left) == 3
+    assert game.epsilon == claim_for_life(player, game.left) == 2
     assert play(player, game, 3_000).violation
     assert not play(DevicePlayer(collection), game, 3_000).violation
 

@@ -104,7 +104,7 @@ def test_mistakes_about_collections_are_told(tmp_path: Path) -> None:
         (("boxes:right", "--epsilon", "1", "--command", "node x.js"), "given with --command"),
         (("--collection", path, "--epsilon", "1"), "--epsilon is 1: not for collections"),
         (("--collection", "nowhere.json"), "--collection is 'nowhere.json'"),
-        (("--collection", "boxes.py"), "COLLECTION is"),
+        (("--collection", "boxes.py"), "--collection is no collection"),
         (("--collection", path, "--command", "/nowhere/at/all", "--seconds", "2"), "--command is"),
     ):
         out = run(tmp_path, *wrong)

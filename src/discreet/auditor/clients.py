@@ -1,8 +1,8 @@
 """Clients that add their own noise as targets of an audit: in this process, or as a command that answers JSON lines.
 
-**Theory of operation.** A *player* (`MechanismPlayer`, `DevicePlayer`, `CommandPlayer`) acts as one new device after another:
-it reports a `History`, that is, a value on each of some occasions, and returns what left the device. A `Game` is two
-histories and the ε that is claimed between them:
+**Theory of operation.** A *player* (`MechanismPlayer`, `DevicePlayer`, `CommandPlayer`) acts as one new device after
+another: it reports a `History`, that is, a value on each of some occasions, and returns what left the device. A `Game` is
+two histories and the ε that is claimed between them:
 
 - `report_once`: one report of one value or another;
 - `retry`: one occasion, asked for again and again, which must cost one report;
@@ -13,17 +13,17 @@ histories and the ε that is claimed between them:
 `audit_client` plays both histories, reduces each play to numbers, and hands them to `audit`, which selects an event on some
 plays and certifies it on others.
 
-**The best event.** Reports of a set oracle are y with probability γ·base(y)·X^[x ∈ y], so {x ∈ y, x' ∉ y} is the event with the
-largest ratio, X, and the most likely such event. The first number of a play is the sum over its reports of
-[x ∈ y] − [x' ∈ y], which for fresh noise is the log-likelihood ratio of the two histories, up to the factor ln X: its upper
-tail is the best test of any size (Neyman and Pearson). The other numbers are what a fault would show in: how long
-messages are, how many random bytes were taken, how many reports differ, what is refused, the fields of the first report.
+**The best event.** Reports of a set oracle are y with probability γ·base(y)·X^[x ∈ y], so {x ∈ y, x' ∉ y} is the event with
+the largest ratio, X, and the most likely such event. The first number of a play is the sum over its reports of
+[x ∈ y] − [x' ∈ y], which for fresh noise is the log-likelihood ratio of the two histories divided by ln X: its upper tail
+is the best test of any size (Neyman and Pearson). The other numbers are what a fault would show in: how long messages are,
+how many random bytes were taken, how many reports differ, what is refused, the fields of the first report.
 
-**False alarms.** All of these are functions of one play, and plays are of independent devices, so `audit`'s confidence holds
-as it does for any mechanism: a correct client is refuted with probability at most 1 − `confidence`.
+**False alarms.** All of these are functions of one play, and plays are of independent devices, so `audit`'s confidence
+holds as it does for any mechanism: a correct client is refuted with probability at most 1 − `confidence`.
 
-**Supports.** Noise may be private and still wrong: a biased hash spoils estimates, not ε. `measure_supports` bounds how often
-reports support the true value and another one, to compare with what the mechanism states.
+**Supports.** Noise may be private and still wrong: a biased hash spoils estimates, not ε. `measure_supports` bounds how
+often reports support the true value and another one, to compare with what the mechanism states.
 """
 
 import json
@@ -563,10 +563,14 @@ def audit_collection(
     for done, game in enumerate(games):
         found[f"{game.name}: {game.left} or {game.right}"] = audit_client(
             player, game, confidence=1 - alpha, samples=None if samples is None else samples // len(games),
-            seconds=None if seconds is None else seconds / len(games),
-            progress=None if progress is None else lambda part, done=done: progress((done + part) / len(games)),
+            seconds=None if seconds is None else seconds / len(games), progress=_scale_progress(progress, done, len(games)),
         )  # fmt: skip
     return found
+
+
+def _scale_progress(progress: Progress | None, done: int, games: int) -> Progress | None:
+    """Report the progress of one game as that of all."""
+    return None if progress is None else lambda part: progress((done + part) / games)
 
 
 def choose_pairs(collection: Collection) -> list[tuple[Any, Any]]:
