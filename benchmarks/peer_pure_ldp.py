@@ -1,7 +1,7 @@
 """Runs inside pure-ldp's environment: nanoseconds of processor time per user to encode and to decode, as JSON.
 
 python peer_pure_ldp.py             the timings
-python peer_pure_ldp.py client F    its RAPPOR client with permanent noise F answers lines of JSON: one bit for each of 8 values
+python peer_pure_ldp.py client F    its RAPPOR client, with permanent noise F, answers lines of JSON for values 0 to 7
 """
 
 import json
