@@ -234,6 +234,17 @@ def test_reports_of_rappor_are_counted_by_cohort(place: str) -> None:
     assert (counts.sizes == expected.sizes).all()
 
 
+def test_many_bits_are_summed_by_several_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MAX_SUMS", 13)
+    oracle, rows = ORACLES["oue"], make_rows(ORACLES["oue"])
+    counts = count_reports(oracle, to_table(rows), table="reports", collection=COLLECTION, version=VERSION)
+    assert (counts.n, counts.supports.tolist(), counts.rejected) == count_slowly(oracle, rows)
+    sketch = CountMeanSketch.for_epsilon(2, 64, 4, "salt")
+    reports = [sketch.draw(b"a", SystemDraws()) for _ in range(20)]
+    table = to_table([dict(zip(("j", "w0", "w1"), report, strict=True)) for report in reports])
+    assert (count_cohorts(sketch, table, table="reports").ones == sketch.count(reports).cells).all()
+
+
 def test_reports_that_arrive_between_two_statements_are_noticed() -> None:
     with pytest.raises(SourceRefused, match="while they were counted"):
         counting._require_same([(3, {}), (4, {})])
