@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from discreet._numbers import check_int, read_decimal, read_positive
+from discreet._numbers import check_int, format_up, read_decimal, read_positive
+from discreet.accounting.cost import SHOWN_DIGITS, format_at
 from discreet.accounting.currencies import create_budget, parse_currency
 from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
 from discreet.ledger.account import validate_name
@@ -61,6 +62,15 @@ class PopulationConfig:
     epsilon: Fraction = DEFAULT_EPSILON
     delta: Fraction = DEFAULT_DELTA
     currency: str = DEFAULT_CURRENCY
+    is_stated: bool = True  # False: a folder's, which holds only until its account is opened
+
+    def describe(self) -> str:
+        """The budget in words, rounded up: it is a promise.
+
+        >>> PopulationConfig(name="employees").describe()
+        'ε = 3 at δ = 1e-9'
+        """
+        return f"ε = {format_up(self.epsilon, SHOWN_DIGITS)}{format_at(self.delta)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +220,7 @@ def read_folder(
     for table, policy in policies.items():
         with problems.collect():
             tables[table] = _describe_file(table, policy, files.get(table, []), name)
-    budget = PopulationConfig(name=name)
+    budget = PopulationConfig(name=name, is_stated=False)
     if epsilon is not None:
         with problems.collect():
             budget = PopulationConfig(name=name, epsilon=read_positive(epsilon, "epsilon"))

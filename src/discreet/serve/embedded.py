@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet._numbers import format_down
-from discreet.accounting.cost import format_at
 from discreet.errors import BadParameter
 from discreet.formats import missing_library_error
 from discreet.serve.config import ServiceConfig, check_listen
@@ -99,7 +97,7 @@ def run(
             running = _start_worker(config, control, clock, adopt) if worker else None
             try:
                 if running is not None:
-                    describe(config, say)
+                    describe(config, running, say)
                 if web and config.embedded and running is not None:
                     _welcome(config, control, running, browser, say)
                 elif web:
@@ -114,14 +112,15 @@ def run(
                     running.stop()
 
 
-def describe(config: ServiceConfig, say: Say) -> None:
-    """Say what is served, from where, and with which budget; and what is not served."""
+def describe(config: ServiceConfig, worker: "Worker", say: Say) -> None:
+    """Say what is served, from where, and with which budget of the ledger; and what is not served."""
+    tables = worker.tables
     for table in config.tables.values():
-        population = config.populations[table.population]
-        epsilon = format_down(population.epsilon, 3)
         place = table.source if "://" not in table.source else "a database"
+        is_new = table.population in tables.new_populations
+        said = "; new, nothing is spent of it" if is_new else ""
         say(f"discreet serves {table.name} from {place}")
-        say(f"  budget    ε = {epsilon}{format_at(population.delta)} for everybody together, for life")
+        say(f"  budget    {tables.populations[table.population].describe()} for everybody together, for life{said}")
     for path, command in config.skipped:
         say(f"{path} has no policy and is not served. Make one, and edit it: {command}")
 
