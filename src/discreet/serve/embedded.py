@@ -69,7 +69,8 @@ def grant_all(control: Control, worker: "Worker", person: str) -> None:
         if control.find_grant(person, table.name) is None:
             now = JumpFreeClock().now()
             grant = Grant(person=person, table=table.name, account=account, created=now, by="command line")
-            control.add_grant(grant, by="command line")
+            whole = str(worker.tables.populations[table.population].epsilon)
+            control.add_grant(grant, by="command line", epsilon=whole)
 
 
 def run(

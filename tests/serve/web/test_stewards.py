@@ -153,3 +153,31 @@ def test_what_the_policy_does_not_declare_is_listed_at_once(service: Service) ->
     assert refused["fields"]["missing"] == ["bounds", "keys"]
     assert "Ask a steward to declare bounds for `pay` and keys for `city`" in refused["detail"]
     assert "connect(" not in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [("5", "more than ε = 3, the whole budget of employees, for life"), ("0", "above 0"), ("-1", "above 0")],
+)
+def test_a_ration_that_promises_nothing_is_refused(service: Service, epsilon: str, words: str) -> None:
+    """A larger one than everybody's would state an ε that nobody can spend. A worker refuses it, too."""
+    refused = service.client("sam").post("/api/v1/grants", json={"person": "bob", "table": "people", "epsilon": epsilon})
+    assert refused.status_code == 422
+    assert words in refused.json()["detail"]
+    token = service.client("ada").post("/api/v1/tokens", json={"label": "x", "epsilon": epsilon})
+    assert token.status_code == 422
+    assert words.replace("employees", "employees/ada") in token.json()["detail"]
+    assert service.control.find_grant("bob", "people") is None
+    assert not service.control.list_jobs()
+
+
+def test_the_trail_says_with_which_budget_a_grant_was_given(service: Service) -> None:
+    sam = service.client("sam")
+    for person, epsilon, recorded in (("bob", "1", "1"), ("sam", None, "3"), ("ada", None, "3")):
+        body = {"person": person, "table": "people"} | ({} if epsilon is None else {"epsilon": epsilon})
+        assert sam.post("/api/v1/grants", json=body).status_code == 202
+        line = next(each for each in service.control.trail.list().items if each.action == "add grant")
+        assert (line.details["person"], line.details["epsilon"]) == (person, recorded)
+    smaller = sam.post("/api/v1/grants", json={"person": "ada", "table": "people", "epsilon": "1"})
+    assert smaller.status_code == 422
+    assert "employees/ada was opened with ε = 3, for life. Leave it out; the rules" in smaller.json()["detail"]

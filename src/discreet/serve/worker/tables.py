@@ -34,6 +34,7 @@ from discreet.query.policy import make_policy_error
 from discreet.serve.config import PopulationConfig, ServiceConfig, TableConfig
 from discreet.serve.control.model import Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
+from discreet.serve.rations import check_ration
 from discreet.serve.schedule import JumpFreeClock
 from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
 from discreet.serve.worker.holding import HeldAccount, HeldFailures
@@ -251,6 +252,8 @@ class Tables:
                 raise BadParameter("parent", repr(parent), "there is no such account", "open it first")
             above = known[parent]
             root = self._find_population(above.lineage[-1].name)
+            if epsilon is not None:
+                check_ration(str(epsilon), above.budget, above.delta, above.name)
             self.ledger.open_account(
                 name, root.epsilon if epsilon is None else epsilon, root.delta, above.budget.currency, parent
             )
