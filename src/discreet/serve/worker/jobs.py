@@ -29,7 +29,8 @@ import logging
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
@@ -60,7 +61,7 @@ from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
-from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, PublicationState
+from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, Publication, PublicationState
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import parse_once
 from discreet.serve.schedule import (
@@ -520,23 +521,16 @@ class Jobs:
         if found is None:
             raise BadParameter("publication", repr(job.subject), "there is no such publication", "check its id")
         if job.payload.get("step") == "quote":
-            quote = quote_workload(self.tables, self.control, found)
+            with self._failing(found):
+                quote = quote_workload(self.tables, self.control, found)
             self.control.change_publication(found.id, found.state, found.state, quote=quote)
             return {"quote": quote}
         if found.state is not PublicationState.RUNNING:
             raise BadParameter("publication", found.state.value, "it was not approved", "approve it first")
         started = time.monotonic()
-        try:
-            with TemporaryDirectory(dir=self.tables.config.state) as folder:
-                published = publish_workload(self.tables, self.control, found, Path(folder) / "published")
-                files = {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
-        except LedgerUnavailable:
-            raise
-        except DiscreetError as refused:
-            problem = to_problem(EngineFailed() if isinstance(refused, SourceRefused) else refused)
-            self._wait_for_class(started, found.table)
-            self.control.change_publication(found.id, found.state, PublicationState.FAILED, problem=problem, by=WORKER)
-            raise
+        with self._failing(found, started), TemporaryDirectory(dir=self.tables.config.state) as folder:
+            published = publish_workload(self.tables, self.control, found, Path(folder) / "published")
+            files = {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
         self._wait_for_class(started, found.table)
         self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
         for state in self.tables.mirror():
@@ -545,6 +539,23 @@ class Jobs:
         if self.released is not None:
             self.released.add_publication(found, published.answers, published.cost, published.entry)
         return {"entry": published.entry}
+
+    @contextmanager
+    def _failing(self, found: Publication, started: float | None = None) -> Iterator[None]:
+        """End a publication that cannot be quoted or published, with the reason; it waits for nobody's decision any more.
+        One that has read rows, since `started`, ends after a class. What no policy or plan decides has the constant text."""
+        try:
+            yield
+        except (LedgerUnavailable, ControlUnavailable):
+            raise
+        except Exception as refused:
+            is_declared = isinstance(refused, DiscreetError) and not isinstance(refused, SourceRefused)
+            constant = to_problem(CLOSED_TABLE) if started is None else CONSTANT_FAILURE
+            problem = to_problem(refused) if is_declared else constant  # type: ignore[arg-type]
+            if started is not None:
+                self._wait_for_class(started, found.table)
+            self.control.change_publication(found.id, found.state, PublicationState.FAILED, problem=problem, by=WORKER)
+            raise
 
     def _wait_for_class(self, started: float, table: str) -> None:
         """Wait until a class has passed since `started`, or the last one several times: when a publication is seen does not
