@@ -22,6 +22,7 @@ from typing import TypeAlias
 from sqlglot.tokenizer_core import Token as Word
 from sqlglot.tokenizer_core import TokenType
 
+from discreet._numbers import format_down, format_up
 from discreet.errors import BadParameter, DiscreetError
 from discreet.query.parser import DUCKDB
 from discreet.serve.control.model import Grant, Person, Role, Rules, Scope, TableEntry, Token
@@ -130,13 +131,23 @@ def _find_exceeded(table: TableEntry, facts: QuoteFacts) -> list[str]:
         reasons.append("no template of the table allows this query")
     if rules.declared_keys_only and facts.needs_undeclared_keys:
         reasons.append("its group keys are not declared")
+    asked = f"it asks ε = {format_up(facts.epsilon, 3)}"
     if rules.epsilon_per_ask is not None and facts.epsilon > Fraction(rules.epsilon_per_ask):
-        reasons.append(f"it asks more than ε = {rules.epsilon_per_ask} at once")
+        reasons.append(f"{asked}, and the rules allow ε = {format_down(Fraction(rules.epsilon_per_ask), 3)} at once")
     if rules.epsilon_per_day is not None and facts.spent_today + facts.epsilon > Fraction(rules.epsilon_per_day):
-        reasons.append(f"it asks more than ε = {rules.epsilon_per_day} in a day")
+        reasons.append(f"{asked}, and {describe_day(rules.epsilon_per_day, facts.spent_today)}")
     if facts.fresh and not rules.fresh:
         reasons.append("it asks for new noise")
     return reasons
+
+
+def describe_day(limit: str, asked: Fraction) -> str:
+    """Say how much of what the rules allow in a day is used.
+
+    >>> describe_day("3/10", Fraction(1, 5))
+    'the rules allow ε = 0.3 in a day (UTC), of which 0.2 was asked'
+    """
+    return f"the rules allow ε = {format_down(Fraction(limit), 3)} in a day (UTC), of which {format_up(asked, 3)} was asked"
 
 
 def count_stewards(rules: Rules, epsilon: Fraction | float) -> int:

@@ -181,3 +181,15 @@ def test_the_trail_says_with_which_budget_a_grant_was_given(service: Service) ->
     smaller = sam.post("/api/v1/grants", json={"person": "ada", "table": "people", "epsilon": "1"})
     assert smaller.status_code == 422
     assert "employees/ada was opened with ε = 3, for life. Leave it out; the rules" in smaller.json()["detail"]
+
+
+def test_a_request_takes_nothing_of_the_day_and_a_quote_says_what_is_used(service: Service) -> None:
+    """The mutant counts what waits for approval: the small ask then needs it, too."""
+    service.register(rules=Rules(epsilon_per_day="3/10"))
+    client = service.client("ada")
+    assert client.post("/api/v1/asks", json=ASK | {"epsilon": "0.31"}).json()["state"] == "for approval"
+    assert client.post("/api/v1/asks", json=ASK | {"epsilon": "0.2"}).json()["state"] == "waiting"
+    quoted = client.post("/api/v1/quotes", json=ASK | {"epsilon": "0.25"}).json()
+    assert quoted["today"] == {"asked": "1/5", "allowed": "3/10"}
+    expected = "it asks ε = 0.25, and the rules allow ε = 0.3 in a day (UTC), of which 0.2 was asked"
+    assert quoted["needs_approval"] == expected

@@ -93,6 +93,7 @@ class Quoted:
     approval: str | None  # why a steward must approve it
     refusal: DiscreetError | None  # why no approval helps
     class_seconds: float | None  # after which the answer leaves; None: when it is ready
+    asked_today: Fraction | None  # of what the rules allow in a day; None: they state nothing
 
 
 class Web:
@@ -212,12 +213,14 @@ class Web:
         priced = self.quoter.price(entry, lineage, question.query, question.target)
         root = lineage[-1].account
         recorded = None if question.fresh else self.control.find_answered(root, priced.hash)
-        decision = self._decide(caller, entry, grant, question, priced, recorded)
+        per_day, now = entry.rules.epsilon_per_day, self.clock.now()
+        asked_today = None if per_day is None else self.control.spent_today(caller.person.id, entry.name, now)
+        decision = self._decide(caller, entry, grant, question, priced, recorded, asked_today)
         return Quoted(
             entry, grant, account, root, priced, recorded,
             decision.reason if isinstance(decision, NeedsApproval) else None,
             decision.error if isinstance(decision, Refused) else None,
-            choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded),
+            choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded), asked_today,
         )  # fmt: skip
 
     def show_quote(self, caller: Caller, quoted: Quoted) -> dict[str, Any]:
@@ -233,24 +236,27 @@ class Web:
             "arrives_in": None if quoted.recorded is not None else quoted.class_seconds,
             "recorded": quoted.recorded is not None,
             "needs_approval": quoted.approval,
+            "today": None
+            if quoted.asked_today is None
+            else {
+                "asked": str(quoted.asked_today),
+                "allowed": quoted.entry.rules.epsilon_per_day,
+            },
             "refused": None if quoted.refusal is None else str(quoted.refusal),
             "share": float(priced.amount / left.amount) if left.amount > 0 else None,
             "remaining": remaining_to_wire(left),
         }
 
     def _decide(
-        self, caller: Caller, entry: TableEntry, grant: Grant, question: Question, priced: Priced, recorded: Ask | None
-    ) -> Decision:
+        self, caller: Caller, entry: TableEntry, grant: Grant, question: Question, priced: Priced, recorded: Ask | None,
+        asked_today: Fraction | None,
+    ) -> Decision:  # fmt: skip
         """Ask the rules. What the person has been answered already needs no second approval."""
         if recorded is not None and recorded.person == caller.person.id:
             entry = msgspec.structs.replace(entry, rules=NO_RULES)
         facts = QuoteFacts(
             question.query, priced.epsilon, needs_undeclared_keys=priced.calibrated.discovers_keys, fresh=question.fresh,
-            spent_today=(
-                Fraction(0)
-                if entry.rules.epsilon_per_day is None
-                else self.control.spent_today(caller.person.id, entry.name, self.clock.now())
-            ),
+            spent_today=asked_today or Fraction(0),
         )  # fmt: skip
         return decide(caller.person, caller.token, grant, entry, facts, recorded is not None)
 

@@ -23,6 +23,7 @@ from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Grant, Scope, TableEntry
 from discreet.serve.quoting import Priced, Target
+from discreet.serve.rules import describe_day
 from discreet.serve.web.answers import FORMATS
 from discreet.serve.web.bodies import ERROR, NUMBER
 from discreet.serve.web.limits import RateLimit
@@ -248,11 +249,12 @@ class Asking:
             more=max(0, floor((left.amount - amount) / amount)) if amount > 0 else 0,
             spent_percent=own.spent_percent, this_percent=_percent(amount, lineage[0].limit),
             root_spent_percent=root.spent_percent, root_this_percent=_percent(amount, lineage[-1].limit),
-            own=own, root=root, sentence=words.state_budgets(own, root),
+            own=own, root=root,
+            sentence=f"{words.state_budgets(own, root)} {words.explain_shares(cost.currency)}".rstrip(),
             arrives=_describe_arrival(quoted), confidence=f"{100 * target.confidence:g}%",
             is_recorded=quoted.recorded is not None, recorded_entry=entry, approval=quoted.approval,
             refusal=None if quoted.refusal is None else str(quoted.refusal), fits=fits,
-            notes=tuple(each for each in (priced.quote.selection, *priced.quote.notes) if each),
+            notes=tuple(each for each in (_describe_day(quoted), priced.quote.selection, *priced.quote.notes) if each),
             explanation=priced.quote.explanation,
             preview=None if tried is None else view_answer(tried),
             preview_address=None if tried is None else self.address_preview(question, priced.epsilon),
@@ -385,6 +387,14 @@ def _find_entry(answer: Any) -> int | None:
     reference = (answer or {}).get("reference") or {}
     entry = reference.get("entry")
     return entry if isinstance(entry, int) else None
+
+
+def _describe_day(quoted: Quoted) -> str:
+    """Say how much may be asked today without approval, where the rules limit it."""
+    per_day = quoted.entry.rules.epsilon_per_day
+    if per_day is None or quoted.asked_today is None:
+        return ""
+    return f"Without approval {describe_day(per_day, quoted.asked_today)}."
 
 
 def _describe_arrival(quoted: Quoted) -> str:

@@ -13,15 +13,16 @@ from math import ceil, floor, isfinite
 from typing import Any
 from urllib.parse import quote
 
-from discreet._numbers import format_down, format_up
+from discreet._numbers import format_down, format_up, to_rational
 from discreet.accounting.cost import Cost, format_at, format_percent_up
-from discreet.accounting.currencies import smallest_epsilon
+from discreet.accounting.currencies import Currency, smallest_epsilon
 from discreet.query.calibrate import ColumnAccuracy
 from discreet.query.estimates import SHARE_OF_ROWS
 from discreet.query.schema import Table
 from discreet.serve.control.model import AskState, Snapshot
 from discreet.serve.schedule import format_duration
 
+SMALL_QUESTIONS = "Small questions use up less of a budget than their ε suggests; the bars show what counts."
 STATES = {
     AskState.APPROVAL: "A steward must approve it. Nothing is charged before.",
     AskState.WAITING: "It waits for a worker.",
@@ -85,18 +86,33 @@ def format_epsilon(value: Any) -> str:
 @lru_cache(maxsize=2_000)
 def format_cost(cost: Cost) -> str:
     """Return the ε of a cost at its δ, rounded up."""
-    return f"ε = {format_up(cost.exact_epsilon[1], 3)}{format_at(cost.delta)}"
+    return f"{format_cost_short(cost)}{format_at(cost.delta)}"
 
 
 @lru_cache(maxsize=2_000)
 def format_cost_short(cost: Cost) -> str:
-    """Return the ε of a cost, for a button."""
-    return f"ε = {format_up(cost.exact_epsilon[1], 3)}"
+    """Return the ε of a cost, for a button: what the amount that is charged promises.
+
+    It is the ε that rules compare, that a refusal names, and that what remains is stated in. The certified ε of the query
+    alone may be less; it is in the notes of a quote, and in the certificate.
+    """
+    if not isfinite(cost.amount):
+        return "ε = ∞"
+    return f"ε = {format_epsilon(smallest_epsilon(cost.currency, to_rational(cost.amount), cost.delta))}"
 
 
 def format_share(share: Fraction | float) -> str:
-    """Return a share in percent, rounded up."""
-    return format_percent_up(Fraction(share))
+    """Return a share in percent, rounded up.
+
+    >>> format_share(0.25), format_share(Fraction(131))
+    ('25%', 'more than all')
+    """
+    return format_percent_up(Fraction(share)) if share <= 1 else "more than all"
+
+
+def explain_shares(currency: Currency) -> str:
+    """Say why the ε of questions do not add up to what is spent; nothing where they do."""
+    return "" if currency.counts_epsilon else SMALL_QUESTIONS
 
 
 def format_half_width(value: float, unit: str = "") -> str:
@@ -104,11 +120,15 @@ def format_half_width(value: float, unit: str = "") -> str:
 
     >>> format_half_width(12.01, "rows"), format_half_width(12345.2), format_half_width(0.02, "of the rows")
     ('12.1 rows', '12,346', '2% of the rows')
+    >>> format_half_width(0, "rows")
+    '0 rows: this ε leaves hardly any noise'
     """
     if not isfinite(value):
         return "any value"
     if unit == SHARE_OF_ROWS:
         return f"{format_up(100 * value, 3)}% {unit}"
+    if value == 0:
+        return f"0 {unit}".rstrip() + ": this ε leaves hardly any noise"
     number = f"{ceil(value):,}" if value >= 100 else format_up(value, 3)
     return f"{number} {unit}".rstrip()
 
