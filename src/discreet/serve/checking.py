@@ -16,7 +16,7 @@ from discreet.serve.config import ServiceConfig, TableConfig
 from discreet.serve.control.errors import ControlMissing, ControlUnavailable
 from discreet.serve.control.model import Person, Role
 from discreet.serve.control.store import open_control
-from discreet.serve.embedded import LINK_SECONDS
+from discreet.serve.embedded import LINK_SECONDS, find_address
 from discreet.serve.schedule import JumpFreeClock, propose_classes
 from discreet.serve.worker.populations import read_opened
 from discreet.serve.worker.registration import read_policy_file, time_pass
@@ -178,4 +178,4 @@ def invite_person(config: ServiceConfig, person: str, role: str) -> str:
     with open_control(config.control, create=False, clock=JumpFreeClock().now) as control:
         if control.find_person(person) is None:
             control.add_person(Person(id=person, name=person, role=wanted), by=COMMAND_LINE)
-        return f"{config.address}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"
+        return f"{find_address(config, control)}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"

@@ -12,6 +12,7 @@ The service ends on SIGINT and SIGTERM: no new request is taken, what runs is en
 
 import errno
 import os
+import shlex
 import signal
 import socket
 import threading
@@ -37,6 +38,8 @@ OWNER = "owner"
 START_TOKEN = "printed at start"
 TOKEN_SECONDS = 7 * 86400.0
 LINK_SECONDS = 600.0
+ADDRESS = "address"
+"""The setting in the control database that says where the web process listens."""
 Say = Callable[[str], None]
 
 
@@ -99,10 +102,13 @@ def run(
             try:
                 if running is not None:
                     describe(config, running, say)
+                if web:
+                    control.set_setting(ADDRESS, config.address)
                 if web and config.embedded and running is not None:
                     _welcome(config, control, running, browser, say)
                 elif web:
                     say(f"The web process listens for {config.address}.")
+                    say(_name_next_step(config, control))
                 if app_parts is not None:
                     _serve_web(config, control, app_parts, sockets, say)
                 else:
@@ -139,6 +145,22 @@ def _welcome(config: ServiceConfig, control: Control, worker: "Worker", browser:
         import webbrowser
 
         threading.Thread(target=webbrowser.open, args=(invitation.link,), daemon=True).start()
+
+
+def _name_next_step(config: ServiceConfig, control: Control) -> str:
+    """Say how the first steward, or anybody, signs in."""
+    if any(each.role is Role.STEWARD for each in control.list_people()) or config.oidc is not None:
+        return f"People sign in at {config.address}/in. A link for one: {_name_invite(config)} NAME"
+    return f"Nobody can sign in yet. A link for the first steward: {_name_invite(config)} NAME --role steward"
+
+
+def _name_invite(config: ServiceConfig) -> str:
+    return f"discreet serve invite {shlex.quote(config.target)}"
+
+
+def find_address(config: ServiceConfig, control: Control) -> str:
+    """Return the address that people reach the service at: the one that is stated, or where it ran last."""
+    return config.address if config.has_address else control.find_setting(ADDRESS) or config.address
 
 
 def _start_worker(config: ServiceConfig, control: Control, clock: JumpFreeClock, adopt: bool) -> "Worker":
@@ -246,7 +268,14 @@ def make_web_settings(config: ServiceConfig) -> "WebSettings":
         secret = read_text(config.oidc.secret_file, refuse).strip()
         stewards = () if config.oidc.stewards is None else (config.oidc.stewards.removeprefix("group:"),)
         oidc = OidcSettings(config.oidc.issuer, config.oidc.client, secret, stewards=stewards)
-    return WebSettings(config.address, config.name, oidc=oidc, trust_proxy=config.behind_proxy, direct_links=config.embedded)
+    return WebSettings(
+        config.address,
+        config.name,
+        oidc=oidc,
+        trust_proxy=config.behind_proxy,
+        direct_links=config.embedded,
+        folder=config.target if config.embedded else None,
+    )
 
 
 def _serve_web(
