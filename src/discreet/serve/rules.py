@@ -14,9 +14,11 @@ Blanks and comments do not matter, nor does the case of reserved words and funct
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import TypeAlias
 
 from sqlglot.tokenizer_core import Token as Word
@@ -24,7 +26,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from discreet._numbers import format_down, format_up
 from discreet.errors import BadParameter, DiscreetError
-from discreet.query.parser import DUCKDB
+from discreet.query.parser import DUCKDB, read_query
+from discreet.query.schema import Table
 from discreet.serve.control.model import Grant, Person, Role, Rules, Scope, TableEntry, Token
 
 
@@ -173,6 +176,8 @@ _RESERVED = frozenset(
 """Words that are never the name of a column, so their case says nothing."""
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+MAX_TRIED = 6
+"""How many holes are tried with numbers and with strings; with more, all are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +237,31 @@ def parse_template(template: str) -> "tuple[_Hole | tuple[TokenType, str], ...]"
     if not parts:
         raise _template_error(template, "it is empty")
     return tuple(parts)
+
+
+def check_templates(rules: Rules, table: Table) -> None:
+    """Refuse templates that no query of a table can match: what is left when literals fill the holes must be a query.
+
+    Raises:
+        BadParameter: with the template, and why.
+    """
+    for template in rules.templates:
+        names = sorted({part.name for part in parse_template(template) if isinstance(part, _Hole)})
+        tried = product(("1", "'x'"), repeat=len(names)) if len(names) <= MAX_TRIED else (("1",) * len(names),)
+        refusals = list[str]()
+        for literals in tried:
+            try:
+                read_query(_fill(template, dict(zip(names, literals, strict=True))), table)
+            except DiscreetError as refused:
+                refusals.append(str(refused))
+            else:
+                break
+        else:
+            raise _template_error(template, f"no query of `{table.name}` ({refusals[0].rstrip('.')})")
+
+
+def _fill(template: str, literals: Mapping[str, str]) -> str:
+    return re.sub(r"\{\s*(\w+)\s*\}", lambda hole: literals.get(hole[1], hole[0]), template)
 
 
 def _template_error(template: str, reason: str) -> BadParameter:

@@ -1,5 +1,6 @@
 """The API: tables, accounts, quotes, asks, answers and what is refused."""
 
+import json
 import threading
 import time
 from fractions import Fraction
@@ -214,6 +215,8 @@ def test_an_answer_comes_in_every_format(service: Service, name: str) -> None:
 def test_a_format_that_is_none_is_refused(service: Service) -> None:
     ask = service.ask()["id"]
     assert service.client("ada").get(f"/api/v1/asks/{ask}/answer?format=exe").status_code == 406
+    lines = service.client("ada").get(f"/api/v1/asks/{ask}/answer?format=ndjson").text.splitlines()
+    assert [(each["dept"], type(each["n"])) for each in map(json.loads, lines)] == [("a", int), ("b", int)]  # objects
     assert service.client("ada").get(f"/api/v1/asks/{ask}/answer", headers={"Accept": "video/mp4"}).status_code == 406
 
 

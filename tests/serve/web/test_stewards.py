@@ -48,7 +48,16 @@ def test_only_a_steward_sees_and_changes_rules(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"templates": ["SELECT {"]}, {"epsilon_per_day": "-1"}, {"epsilon_per_day": "x"}, {"epsilonn": 1}, {"fresh": 1}]
+    "body",
+    [
+        {"templates": ["SELECT {"]},
+        {"templates": ["nonsense"]},
+        {"templates": ["SELECT COUNT(*) AS n FROM elsewhere"]},
+        {"epsilon_per_day": "-1"},
+        {"epsilon_per_day": "x"},
+        {"epsilonn": 1},
+        {"fresh": 1},
+    ],
 )
 def test_rules_that_are_none_are_refused(service: Service, body: dict[str, object]) -> None:
     assert service.client("sam").send("PUT", RULES, json=body).status_code == 422
@@ -193,3 +202,18 @@ def test_a_request_takes_nothing_of_the_day_and_a_quote_says_what_is_used(servic
     assert quoted["today"] == {"asked": "1/5", "allowed": "3/10"}
     expected = "it asks ε = 0.25, and the rules allow ε = 0.3 in a day (UTC), of which 0.2 was asked"
     assert quoted["needs_approval"] == expected
+
+
+def test_a_template_that_queries_can_match_is_taken(service: Service) -> None:
+    template = "SELECT COUNT(*) AS n FROM people WHERE dept = {dept} AND pay >= {pay}"
+    assert service.client("sam").send("PUT", RULES, json={"templates": [template]}).status_code == 200
+
+
+@pytest.mark.parametrize(("days", "status"), [(90, 201), (91, 422), (999, 422)])
+def test_a_token_lives_as_long_as_was_asked_for_or_is_refused(service: Service, days: float, status: int) -> None:
+    made = service.client("ada").post("/api/v1/tokens", json={"label": "x", "days": days})
+    assert made.status_code == status, made.text
+    if status == 422:
+        assert "at most 90 days" in made.json()["detail"]
+    else:
+        assert made.json()["expires"] - made.json()["created"] == pytest.approx(90 * 86_400, abs=60)

@@ -37,7 +37,7 @@ from discreet.serve.control.model import (
     TrailEntry,
 )
 from discreet.serve.rations import check_ration, state_whole
-from discreet.serve.rules import count_stewards, parse_template
+from discreet.serve.rules import check_templates, count_stewards
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
@@ -151,7 +151,11 @@ class Stewardship:
             raise not_found()
         reached = [grant for table, grant in granted.items() if tables is None or table in tables]
         accounts = {} if epsilon is None else self._name_accounts(reached)
-        expires = self.web.clock.now() + 86_400 * min(days, self.web.settings.token_days)
+        longest = self.web.settings.token_days
+        if not 0 < days <= longest:
+            reason = f"a token lives for more than 0 and at most {longest:g} days"
+            raise BadParameter("days", f"{days:g}", reason, f"give at most {longest:g}, and make a new one then")
+        expires = self.web.clock.now() + 86_400 * days
         if caller.token is not None and caller.token.expires is not None:
             expires = min(expires, caller.token.expires)
         parents = {name: account.rpartition("/")[0] for name, account in accounts.items()}
@@ -312,11 +316,11 @@ class Stewardship:
             BadParameter: if serve.toml states the rules of this table.
         """
         caller.require(Scope.STEWARD)
-        if self.web.find_table(caller, table)[0].has_fixed_rules:
+        entry = self.web.find_table(caller, table)[0]
+        if entry.has_fixed_rules:
             hint = "change them there, and restart the worker"
             raise BadParameter("rules", repr(table), "the rules of this table are stated in serve.toml", hint)
-        for template in rules.templates:
-            parse_template(template)
+        check_templates(rules, self.web.quoter.read_table(entry))
         changed = self.web.control.change_rules(table, rules, by=caller.person.id)
         if changed is None:
             raise not_found()

@@ -5,6 +5,7 @@ The secret of a token and a link that signs in are shown once, on the page that 
 
 from fastapi import Response
 
+from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.serve.control.model import Role, Scope
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
@@ -90,8 +91,7 @@ class People:
             return redirect("/me")
         scopes = tuple(Scope(each) for each in visit.fields("scope") if each in set(Scope))
         tables = visit.fields("table") or None
-        days = visit.field("days", "30")
-        lifetime = float(days) if days.isdigit() and 0 < int(days) <= 3650 else 30.0
+        lifetime = float(parse_rational(visit.field("days", "30").strip()[:20] or "30", "days"))
         label = visit.field("label").strip()[:200] or "made in the browser"
         epsilon = visit.field("epsilon").strip()[:100] or None
         _, secret = self.stewardship.add_token(visit.caller, label, scopes, tables, lifetime, epsilon)
