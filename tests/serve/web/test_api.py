@@ -126,6 +126,14 @@ def test_a_field_that_is_not_known_is_refused(service: Service, field: str) -> N
     assert field in refused.json()["detail"]
 
 
+def test_a_quote_names_a_constant_that_is_no_declared_key(service: Service) -> None:
+    service.register(policy=service.register().policy.replace('["a", "b"]', '["North", "South"]'))
+    for typed, said in (("Nrth", ["'Nrth' is no declared key of `dept`: did you mean `North`?"]), ("North", [])):
+        query = f"SELECT COUNT(*) AS n FROM people WHERE NOT (pay > 3 OR dept = '{typed}')"
+        notes = service.client("ada").post("/api/v1/quotes", json=ASK | {"query": query}).json()["quote"]["notes"]
+        assert [each for each in notes if "declared key" in each] == said
+
+
 @pytest.mark.parametrize("epsilon", [0, -1, "nan", "inf", "1e999", True, [1], "0,5", "", "1/0"])
 def test_an_epsilon_that_is_none_is_refused(service: Service, epsilon: object) -> None:
     refused = service.client("ada").post("/api/v1/quotes", json=ASK | {"epsilon": epsilon})
