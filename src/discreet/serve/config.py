@@ -119,6 +119,11 @@ class ReleasedConfig:
     location: str
     schema: str = "released"
 
+    @property
+    def name(self) -> str:
+        """What people are told of it: a schema, or the name of the file or folder without its path."""
+        return f"the schema {self.schema}" if is_postgres(self.location) else Path(self.location).name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfig:

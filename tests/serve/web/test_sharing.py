@@ -63,6 +63,30 @@ def test_an_analyst_opens_the_address_of_anothers_answer_for_nothing(service: Se
     assert service.control.list_asks(person="cleo").items == ()
 
 
+def test_a_reader_finds_a_released_answer_and_a_steward_its_table(service: Service) -> None:
+    ask = service.ask("ada")["id"]
+    reader, steward = sign_in(service, "rea"), sign_in(service, "sam")
+    assert reader.get(f"/a/{ask}").status_code == 404
+    home = reader.get("/").text
+    assert "No steward has released an answer yet" in home
+    assert "No table is granted" not in home
+    assert "Name of the released table" not in steward.get(f"/a/{ask}").text  # there is no place for one
+    service.control.set_setting("released", "released.duckdb")
+    assert "A worker copies it into <bdi>released.duckdb</bdi>" in steward.get(f"/a/{ask}").text
+    service.control.release_ask(ask, "sam", title="heads")
+    assert "A worker is copying it into released.duckdb" in steward.get(f"/a/{ask}").text
+    job = service.control.claim("test", kinds=["release"])
+    assert job is not None
+    service.control.finish(job, {"table": "heads_1"})
+    assert "It is the table heads_1 in released.duckdb." in steward.get(f"/a/{ask}").text
+    assert f'href="/a/{ask}"' in reader.get("/").text
+    page = reader.get(f"/a/{ask}")
+    assert page.status_code == 200
+    assert "ada" not in page.text.lower().replace("data", "")
+    service.control.set_setting("released", "")
+    assert "No place for tables is set" in steward.get(f"/a/{ask}").text
+
+
 def test_anothers_page_tells_nothing_of_the_person_who_asked(service: Service) -> None:
     """The mutant shows the account of who asked: what Ada has left."""
     ask = service.ask("ada")["id"]

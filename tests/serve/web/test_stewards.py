@@ -6,7 +6,7 @@ import pytest
 
 from discreet.ledger.account import AccountState
 from discreet.remote.wire import budget_from_wire
-from discreet.serve.control.model import AskState, Rules, Scope, Snapshot
+from discreet.serve.control.model import AskState, Role, Rules, Scope, Snapshot
 from tests.support.web_service import QUERY, Service
 
 ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
@@ -217,3 +217,24 @@ def test_a_token_lives_as_long_as_was_asked_for_or_is_refused(service: Service, 
         assert "at most 90 days" in made.json()["detail"]
     else:
         assert made.json()["expires"] - made.json()["created"] == pytest.approx(90 * 86_400, abs=60)
+
+
+def test_readers_see_released_answers_and_nothing_else(service: Service) -> None:
+    ask, other = service.ask()["id"], service.ask(epsilon=0.2)["id"]
+    service.add_person("stu", Role.STUDENT)
+    people = [service.client(each) for each in ("rea", "bob", "stu")]  # no grant
+    for client in people:
+        assert client.get(f"/api/v1/asks/{ask}").status_code == 404
+        assert client.get("/api/v1/released").json()["items"] == []
+    assert service.client("sam").post(f"/api/v1/asks/{ask}/release", json={}).status_code == 202
+    for client in people[:2]:
+        [listed] = client.get("/api/v1/released").json()["items"]
+        shown = client.get(f"/api/v1/asks/{ask}").json()
+        assert (listed["id"], shown["state"]) == (ask, "answered")
+        for each in (listed, shown):
+            assert (each["person"], each["key"], each["account"], each["reason"]) == ("", "", "", None)
+        assert client.get(f"/api/v1/asks/{ask}/answer?format=csv").text.startswith("dept,n,")
+        assert client.get(f"/api/v1/asks/{other}").status_code == 404
+        assert client.delete(f"/api/v1/asks/{ask}").status_code in (403, 404)
+    assert people[2].get(f"/api/v1/asks/{ask}").status_code == 404
+    assert people[2].get("/api/v1/released").json()["items"] == []

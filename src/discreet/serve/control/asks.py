@@ -151,6 +151,13 @@ class Asks(Part):
         columns = "body, answer" if with_answers else "body, NULL"
         return self._page(Ask, "control_asks", filters, cursor, limit, columns, _join)
 
+    def list_released(self, limit: int = DEFAULT_PAGE) -> tuple[Ask, ...]:
+        """Return the newest asks whose answers a steward released, without their answers."""
+        sql = "SELECT body FROM control_asks WHERE state = ? AND body LIKE ? ORDER BY number DESC LIMIT ?"
+        with self._read() as transaction:
+            rows = find_rows(transaction, sql, AskState.ANSWERED, '%"released":"%', limit)  # a text has \" for "
+        return tuple(ask for ask in (_join(row[0], None) for row in rows) if ask.released is not None)
+
     def change_state(self, ask: str, from_state: AskState, to: AskState, *, by: str | None = None, **fields: Any) -> Ask:
         """Move an ask from one state to another and set fields of it, at once.
 

@@ -159,6 +159,10 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     is_open: bool = True
 
 
+RELEASED = "released"
+"""The setting that names where released tables are; empty where there is no such place."""
+
+
 class Grant(_Value, frozen=True, kw_only=True):
     """A person may ask of a table, from an account of theirs."""
 

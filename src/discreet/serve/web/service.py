@@ -46,7 +46,7 @@ from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.oidc import Provider
-from discreet.serve.web.problems import not_found
+from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.settings import WebSettings
 from discreet.serve.web.signing_in import Caller, SigningIn, render_plain
 
@@ -346,11 +346,25 @@ class Web:
         )  # fmt: skip
 
     def find_ask(self, caller: Caller, ask: str) -> Ask:
-        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it."""
+        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it, or
+        the answer alone if a steward released it."""
         found = self.control.find_ask(ask)
         if found is None or not caller.may_use(found.table):
             raise not_found()
-        return found if found.person == caller.person.id or caller.is_steward else self.share(caller, found)
+        if found.person == caller.person.id or caller.is_steward:
+            return found
+        try:
+            return self.share(caller, found)
+        except Refusal:
+            if found.released is None or not _sees_released(caller):
+                raise
+            return _leave_out_asker(found, "")
+
+    def list_released(self, caller: Caller) -> list[Ask]:
+        """Return the newest released answers, without who asked and who released them: readers see these, and analysts."""
+        if not _sees_released(caller) and not caller.is_steward:
+            return []
+        return [_leave_out_asker(each, "") for each in self.control.list_released() if caller.may_use(each.table)]
 
     def share(self, caller: Caller, ask: Ask) -> Ask:
         """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
@@ -370,7 +384,7 @@ class Web:
         is_free = quoted.approval is None and quoted.refusal is None and quoted.recorded is not None
         if not is_same or not is_free or ask.state is not AskState.ANSWERED:
             raise not_found()
-        return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=quoted.account)
+        return _leave_out_asker(ask, quoted.account)
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
@@ -420,6 +434,16 @@ class Web:
         """Return the last head that a worker saw; clients remember it and notice a ledger that was set back."""
         head = self.control.last_head()
         return None if head is None else {"number": head.number, "hash": head.hash}
+
+
+def _sees_released(caller: Caller) -> bool:
+    """Whether a role includes what stewards released. Students see invented tables alone."""
+    return caller.person.role in (Role.READER, Role.ANALYST)
+
+
+def _leave_out_asker(ask: Ask, account: str) -> Ask:
+    """Return an ask that others are shown: not who asked, with which key and from which account, nor who released it."""
+    return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=account, released=None)
 
 
 def check_key(key: str) -> str:

@@ -32,7 +32,7 @@ from discreet.ledger.keys import SigningKey, load_key
 from discreet.ledger.store import Head
 from discreet.query.policy import make_policy_error
 from discreet.serve.config import PopulationConfig, ServiceConfig, TableConfig
-from discreet.serve.control.model import Population, Snapshot, TableEntry
+from discreet.serve.control.model import RELEASED, Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
 from discreet.serve.rations import check_ration
 from discreet.serve.schedule import JumpFreeClock
@@ -95,6 +95,7 @@ class Tables:
             self.control.set_setting(LEDGER_IDENTITY, identity)
             self.control.set_setting(PUBLIC_KEY, self.key.public)
             self.control.set_setting(SERVICE_NAME, self.config.name)
+            self.control.set_setting(RELEASED, "" if self.config.released is None else self.config.released.name)
         self.renew_serving()
         self.mirror()
         for table in self.config.tables.values():

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from discreet.formats import to_json
 from discreet.query.answer import Answer
 from discreet.remote.wire import answer_from_wire, cost_from_wire
-from discreet.serve.control.model import Ask, AskState, Scope
+from discreet.serve.control.model import RELEASED, Ask, AskState, JobState, Scope
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer
 from discreet.serve.web.api_outcomes import CERTIFICATE_SECONDS, find_answered, find_certificate, wait_for_job
 from discreet.serve.web.api_stewards import check_certificate
@@ -101,11 +101,25 @@ class Outcomes:
             pipeline=answer.pipeline, verdict=verdict, is_own=ask.person == visit.caller.person.id,
             address_of_answer=f"{self.web.settings.address}/a/{ask.id}",
             notebook=write_cell(self.web.settings.address, ask), curl=write_curl(self.web.settings.address, ask),
+            place=self.web.control.find_setting(RELEASED), release=self._describe_release(visit, ask),
             again=_link_again(ask), arithmetic=() if answer.cost is None else answer.cost.explain_addition(),
         )  # fmt: skip
 
+    def _describe_release(self, visit: Visit, ask: Ask) -> str:
+        """Say for a steward what became of a release: the table that it made, or why there is none."""
+        if not visit.caller.is_steward or ask.released is None:
+            return ""
+        job = next((each for each in self.web.control.list_jobs(subject=ask.id) if each.kind == "release"), None)
+        place = self.web.control.find_setting(RELEASED)
+        if job is None or not place:
+            return "No place for tables is set; [released] in serve.toml names one."
+        if job.state is JobState.FAILED:
+            return str((job.error or {}).get("detail", "A worker could not copy it."))
+        table = (job.result or {}).get("table")
+        return f"A worker is copying it into {place}." if table is None else f"It is the table {table} in {place}."
+
     def release(self, visit: Visit) -> Response:
-        """Release an answer for tools that read released tables."""
+        """Release an answer: readers see it, and tools that read released tables."""
         ask = visit.path("ask")
         self.pages.stewardship.release_answer(visit.caller, ask, visit.field("title").strip()[:200])
         return redirect(f"/a/{ask}")

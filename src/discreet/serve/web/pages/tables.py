@@ -29,7 +29,7 @@ class Tables:
         samples = [] if asks or first is None else self._suggest(first["entry"])
         return self.pages.show(
             visit, "home", cards=cards, asks=asks, waiting=self.pages.count_waiting(visit.caller), samples=samples,
-            answered=AskState.ANSWERED,
+            answered=AskState.ANSWERED, released=self.web.list_released(visit.caller),
         )  # fmt: skip
 
     def _describe(self, visit: Visit, entry: TableEntry, grant: Grant | None) -> dict[str, Any]:
