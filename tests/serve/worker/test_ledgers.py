@@ -15,7 +15,7 @@ from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, So
 from discreet.ledger import open_ledger
 from discreet.ledger.entries import AccountOpened
 from discreet.serve.checking import check_service
-from discreet.serve.config import PopulationConfig, ServiceConfig
+from discreet.serve.config import PopulationConfig, ServiceConfig, parse_config
 from discreet.serve.control.model import AskState
 from discreet.serve.embedded import describe
 from discreet.serve.worker import tables
@@ -132,6 +132,34 @@ def test_what_is_said_of_a_budget_is_what_the_ledger_holds(tmp_path: Path) -> No
     [problem] = [each.problem for each in check_service(wrong) if each.what == "ledger"]
     assert problem is not None
     assert "populations.data.epsilon" in problem
+
+
+def test_a_folder_moves_to_a_serve_toml_with_its_ledger(config: ServiceConfig) -> None:
+    """As docs/serve.md says: name its state, its population and its budget."""
+    with start_service(config, "ada") as service:
+        first = service.wait(service.ask())
+    text = f"""
+[service]
+address = "https://classroom.example.org:8443"
+listen = "0.0.0.0:8443"
+certificate = "cert.pem"
+certificate_key = "key.pem"
+state = "{config.state}"
+[populations.data]
+epsilon = 3
+delta = 1e-9
+[tables.people]
+source = "{config.tables["people"].source}"
+policy = "{config.tables["people"].policy}"
+population = "data"
+schedule = "none"
+"""
+    with start_service(parse_config(text, config.state)) as service:
+        again = service.wait(service.ask())
+        assert value_of(again) == value_of(first)
+        assert again.answer is not None
+        assert again.answer["charged"] is False
+    refuse(parse_config(text.replace("epsilon = 3", "epsilon = 4"), config.state), BadParameter, "populations.data.epsilon")
 
 
 def test_a_lost_salt_is_not_replaced(config: ServiceConfig) -> None:
