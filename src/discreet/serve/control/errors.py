@@ -1,6 +1,6 @@
 """What can go wrong with the control database. Each error says what is wrong and what to do."""
 
-from discreet.errors import DiscreetError
+from discreet.errors import BadParameter, DiscreetError
 
 
 class ControlUnavailable(DiscreetError):
@@ -25,6 +25,13 @@ class KeyTaken(DiscreetError):
     def __init__(self, key: str, ask: str) -> None:
         self.key, self.ask = key, ask
         super().__init__(f"The id {key!r} belongs to another query. Use a new id, or ask the same query again.")
+
+
+class PersonExists(BadParameter):
+    """The id or the OIDC subject of a person is taken. Nothing was changed."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__("person", repr(id), "there is such a person already", "choose another id")
 
 
 class StateChanged(DiscreetError):
