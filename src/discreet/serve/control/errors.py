@@ -1,5 +1,8 @@
 """What can go wrong with the control database. Each error says what is wrong and what to do."""
 
+from fractions import Fraction
+
+from discreet._numbers import format_down, format_up
 from discreet.errors import BadParameter, DiscreetError
 
 
@@ -62,8 +65,8 @@ class DayLimitReached(DiscreetError):
     def __init__(self, limit: str, spent: str) -> None:
         self.limit, self.spent = limit, spent
         super().__init__(
-            f"The rules allow ε = {limit} a day without approval, and ε = {spent} was asked today. Ask for less, or "
-            "request approval."
+            f"The rules allow ε = {format_down(Fraction(limit), 3)} a day without approval, and "
+            f"ε = {format_up(Fraction(spent), 3)} was asked today. Ask for less, or request approval."
         )
 
 

@@ -371,7 +371,9 @@ class Jobs:
 
     def _count_overrun(self, running: RunningAsk) -> None:
         try:
-            times = self.control.count_trouble(self._find_paying(running.ask), "overrun", limit=MAX_OVERRUNS)
+            with self.control.transaction():
+                times = self.control.count_trouble(self._find_paying(running.ask), "overrun", limit=MAX_OVERRUNS)
+                self.control.count_overrun(running.ask.table)
         except ControlUnavailable:
             return
         log.warning("an answer was not ready at its moment (%d of this account)", times)
@@ -525,19 +527,22 @@ class Jobs:
             return {"quote": quote}
         if found.state is not PublicationState.RUNNING:
             raise BadParameter("publication", found.state.value, "it was not approved", "approve it first")
-        started = time.monotonic()
+        started, table = time.monotonic(), found.table
+
+        def wait() -> None:
+            self._wait_for_class(started, table)
+
         try:
             with TemporaryDirectory(dir=self.tables.config.state) as folder:
-                published = publish_workload(self.tables, self.control, found, Path(folder) / "published")
+                published = publish_workload(self.tables, self.control, found, Path(folder) / "published", wait)
                 files = {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
         except LedgerUnavailable:
             raise
         except DiscreetError as refused:
             problem = to_problem(EngineFailed() if isinstance(refused, SourceRefused) else refused)
-            self._wait_for_class(started, found.table)
             self.control.change_publication(found.id, found.state, PublicationState.FAILED, problem=problem, by=WORKER)
             raise
-        self._wait_for_class(started, found.table)
+        wait()
         self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
         for state in self.tables.mirror():
             if state.parent is None:
