@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,6 +61,7 @@ def there(tmp_path: Path) -> Path:
 @contextmanager
 def closed_folder() -> Iterator[Path]:
     """A folder of an ordinary user's, whose `closed` that user may not look into."""
+    import_module("matplotlib.pyplot")  # it reads its settings in the home of who runs the tests, closed to that user
     with ordinary_user(), TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
         folder = Path(name).resolve()
         patched.setenv("DISCREET_STATE", str(folder / "state"))

@@ -4,8 +4,8 @@
     python tools/draw_layers.py --write    write it between the markers `layers` of ARCHITECTURE.md
 
 The order of the layers is that of the first contract of type "layers" in pyproject.toml, which import-linter checks. The
-marks are the imports that grimp finds in the source, imports inside functions and for type checking included.
-`discreet/__init__.py`, which forwards every public name, is left out.
+marks are the imports that grimp finds in the source: those inside functions too, and not those for type checking alone,
+which the contract leaves out. `discreet/__init__.py`, which forwards every public name, is left out.
 """
 
 import argparse
@@ -71,7 +71,7 @@ class Source:
 
 def read_source(package: str) -> Source:
     """Find the modules and their imports."""
-    graph = grimp.build_graph(package, cache_dir=None)
+    graph = grimp.build_graph(package, cache_dir=None, exclude_type_checking_imports=True)
     modules = frozenset(graph.modules - {package})
     found = ((importer, graph.find_modules_directly_imported_by(importer)) for importer in modules)
     return Source(modules, frozenset((importer, each) for importer, all_of in found for each in all_of if each != package))

@@ -260,7 +260,7 @@ def _serve_web(
 
     class Server(uvicorn.Server):  # type: ignore[name-defined, misc]
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            web.bell.ring()  # who waits for an answer is told to come back, not cut off
+            web.bell.ring()  # waiting requests get their ask as it is, and are not cut off
             await super().shutdown(sockets)
 
     server = Server(

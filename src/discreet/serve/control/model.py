@@ -152,7 +152,7 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     seconds_per_pass: float = 0.0  # how long one pass over invented rows of the declared size takes: no row of the table
     label: str | None = None
     rules: Rules = Rules()
-    has_fixed_rules: bool = False  # whether serve.toml states them: then nobody else changes them
+    has_fixed_rules: bool = False  # whether serve.toml states them: then stewards cannot change them
     notes: tuple[str, ...] = ()
     public: tuple[dict[str, Any], ...] = ()  # public tables to join to: columns, unique columns, digest; no rows
     invented: bool = False  # whether its rows are invented: the only tables that students may ask of

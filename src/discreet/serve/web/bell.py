@@ -56,7 +56,7 @@ class Bell:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nobody is waited for any more: the process ends."""
+        """Whether the process ends, so that no request waits any more."""
         return self._closed.is_set()
 
     def ring(self) -> None:

@@ -80,7 +80,7 @@ def _address(entry: TableEntry, query: str) -> str:
 
 
 def _show(value: Any) -> str:
-    """Return an invented value as a text. Six digits are enough for what nobody measured."""
+    """Return an invented value as a text. Six digits are enough for an invented number."""
     return "NULL" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
