@@ -231,10 +231,12 @@ def test_no_time_of_the_control_database_decides_a_class(tmp_path: Path) -> None
         entry = service.control.find_table("people")
         assert entry is not None
         assert entry.seconds_per_pass > 0
-        assert service.worker.tables.get_schedule("people") == ((0.3, 0.8), entry.seconds_per_pass)
+        served = service.worker.tables.get_entry("people")
+        assert (served.classes, served.seconds_per_pass) == ((0.3, 0.8), entry.seconds_per_pass)
         service.control.register_table(msgspec.structs.replace(entry, seconds_per_pass=1e-9))
     with start_service(config) as service:
-        assert service.worker.tables.get_schedule("people") == ((0.3, 0.8), entry.seconds_per_pass)
+        served = service.worker.tables.get_entry("people")
+        assert (served.classes, served.seconds_per_pass) == ((0.3, 0.8), entry.seconds_per_pass)
         assert service.control.find_table("people") == entry
 
 
