@@ -27,29 +27,11 @@ from discreet.serve.control.store import Control, open_control
 from discreet.serve.web.app import create_app
 from discreet.serve.web.settings import WebSettings
 from discreet.session.connect import connect
+from tests.support.policies import make_policy
 
 ADDRESS = "http://127.0.0.1:8765"
 QUERY = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
-POLICY = """\
-table = "people"
-unit = "id"
-unique = true
-
-[columns.id]
-kind = "integer"
-
-[columns.dept]
-kind = "text"
-keys = ["a", "b"]
-
-[columns.city]
-kind = "text"
-
-[columns.pay]
-kind = "integer"
-lower = 0
-upper = 100
-"""
+POLICY = make_policy(keys=("a", "b"), city=True)
 OPEN = WebSettings(ADDRESS, quotes_per_second=None, asks_per_hour=None, max_waiting=None, pages=False)
 """Settings without limits."""
 

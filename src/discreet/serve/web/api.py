@@ -238,4 +238,5 @@ def remove_null(schema: dict[str, Any]) -> dict[str, Any]:
     kinds = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if len(kinds) != 1:
         return schema
-    return {name: each for name, each in schema.items() if name != "anyOf"} | kinds[0]
+    plain: dict[str, Any] = {name: each for name, each in schema.items() if name != "anyOf"} | kinds[0]
+    return plain
