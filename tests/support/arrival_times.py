@@ -22,7 +22,7 @@ from scipy.stats import ks_2samp
 from discreet.serve.config import ServiceConfig
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Ask, AskState, Rules
-from discreet.serve.worker import jobs
+from discreet.serve.worker import delivery
 from tests.support.policies import make_policy
 from tests.support.served_tables import SETTINGS, Service, configure, start_service
 from tests.support.service_processes import Processes
@@ -79,7 +79,7 @@ def measure_in_process(
     config = configure_tables(folder / "data", rows, classes, slots)
     settings = replace(SETTINGS, slots=slots, lease_seconds=30.0)
     with pytest.MonkeyPatch.context() as patch, start_service(config, "ada", settings=settings) as service:
-        patch.setattr(jobs, "MAX_OVERRUNS", UNLIMITED)
+        patch.setattr(delivery, "MAX_OVERRUNS", UNLIMITED)
         samples = {
             name: service.make_ask("ada", QUERY.format(name), table=name, epsilon=EPSILON, fresh=True) for name in TABLES
         }
