@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from discreet._numbers import format_down, format_up
-from discreet.errors import DiscreetError
+from discreet.errors import BadParameter, DiscreetError
 
 
 class ControlUnavailable(DiscreetError):
@@ -28,6 +28,13 @@ class KeyTaken(DiscreetError):
     def __init__(self, key: str, ask: str) -> None:
         self.key, self.ask = key, ask
         super().__init__(f"The id {key!r} belongs to another query. Use a new id, or ask the same query again.")
+
+
+class PersonExists(BadParameter):
+    """The id or the OIDC subject of a person is taken. Nothing was changed."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__("person", repr(id), "there is such a person already", "choose another id")
 
 
 class StateChanged(DiscreetError):

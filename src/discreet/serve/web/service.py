@@ -349,14 +349,19 @@ class Web:
         """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it, or
         the answer alone if a steward released it."""
         found = self.control.find_ask(ask)
+        if found is not None and (found.person == caller.person.id or caller.is_steward) and caller.may_use(found.table):
+            return found
+        # the same steps for what is not there as for what is not granted; what is released is no secret
+        grant = self.control.find_grant(caller.person.id, "" if found is None else found.table)
         if found is None or not caller.may_use(found.table):
             raise not_found()
-        if found.person == caller.person.id or caller.is_steward:
-            return found
+        is_released = found.released is not None and _sees_released(caller)
+        if grant is None and not is_released:
+            raise not_found()
         try:
             return self.share(caller, found)
         except Refusal:
-            if found.released is None or not _sees_released(caller):
+            if not is_released:
                 raise
             return _leave_out_asker(found, "")
 
