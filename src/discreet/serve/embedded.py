@@ -151,7 +151,7 @@ def _name_next_step(config: ServiceConfig, control: Control) -> str:
     """Say how the first steward, or anybody, signs in."""
     if any(each.role is Role.STEWARD for each in control.list_people()) or config.oidc is not None:
         return f"People sign in at {config.address}/in. A link for one: {_name_invite(config)} NAME"
-    return f"Nobody can sign in yet. A link for the first steward: {_name_invite(config)} NAME --role steward"
+    return f"No steward can sign in yet. A link for the first steward: {_name_invite(config)} NAME --role steward"
 
 
 def _name_invite(config: ServiceConfig) -> str:

@@ -1,6 +1,6 @@
 """The budget of an account under another: at most that of its parent.
 
-A larger one would promise nothing, because the parent caps it, and would state a wrong ε to whoever holds it.
+A larger one would promise nothing, because the parent caps it, and would state a wrong ε to the analyst.
 """
 
 from fractions import Fraction

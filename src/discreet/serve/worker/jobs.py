@@ -412,7 +412,7 @@ class Jobs:
 
     @contextmanager
     def _failing(self, found: Publication, wait: Callable[[], None] | None = None) -> Iterator[None]:
-        """End a publication that cannot be quoted or published, with the reason; it waits for nobody's decision any more.
+        """End a publication that cannot be quoted or published, with the reason; no steward decides on it any more.
         One that may have read rows ends after `wait`. What no policy or plan decides has the constant text."""
         try:
             yield
