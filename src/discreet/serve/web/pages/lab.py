@@ -30,6 +30,7 @@ from discreet.serve.web.api_stewards import find_address
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.drawing import Pages, Visit, read_form, redirect
+from discreet.serve.web.pages.once import Values, redirect_with, show_once
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.signing_in import FORM_TOKEN
 
@@ -157,9 +158,6 @@ class Lab:
 
     def show(self, visit: Visit) -> Response:
         """Draw what there is."""
-        return self._show(visit, None)
-
-    def _show(self, visit: Visit, opened: tuple[classroom.Class, str] | None) -> Response:
         from discreet.lab.errata import ERRATA
         from discreet.lab.exercises import EXERCISES
         from discreet.lab.figures import FIGURES
@@ -172,7 +170,7 @@ class Lab:
         ]
         return self.pages.show(
             visit, "lab", figures=FIGURES.values(), errata=ERRATA.values(), exercises=EXERCISES.values(),
-            attacks=list(classroom.LAB_ATTACKS), classes=classes, opened=opened,
+            attacks=list(classroom.LAB_ATTACKS), classes=classes,
         )  # fmt: skip
 
     def show_figure(self, visit: Visit) -> Response:
@@ -279,7 +277,7 @@ class Lab:
     # Classes
 
     def open_class(self, visit: Visit) -> Response:
-        """Open a class, for stewards. Its code is shown once, on the page that answers."""
+        """Open a class, for stewards. Its page shows its code once."""
         visit.caller.require(Scope.STEWARD)
         title = visit.field("title").strip()[:100] or "A class"
         epsilon = parse_rational(visit.field("epsilon", "3").strip()[:40], "epsilon")
@@ -287,9 +285,8 @@ class Lab:
         rows = visit.field("rows", "500").strip()
         count = int(rows) if rows.isdigit() and len(rows) < 9 else 0
         person = visit.caller.person.id
-        return self._show(
-            visit, classroom.open_class(self.control, person, title, epsilon, ration, count, self.web.clock.now())
-        )
+        opened, code = classroom.open_class(self.control, person, title, epsilon, ration, count, self.web.clock.now())
+        return redirect_with(self.pages, visit, f"/lab/class/{opened.name}", {"code": code})
 
     def _find_class(self, visit: Visit) -> tuple[classroom.Class, bool]:
         """Return a class and whether the visitor is in it. Others, except stewards, find nothing."""
@@ -300,7 +297,11 @@ class Lab:
         return found, is_member
 
     def show_class(self, visit: Visit) -> Response:
-        """Draw the root that empties as the class asks; for a student, the people to find; for the teacher, all students."""
+        """Draw the root that empties as the class asks; for a student, the people to find; for the teacher, all students,
+        and once the code that was just made."""
+        return show_once(self.pages, visit, lambda made: self._draw_class(visit, made))
+
+    def _draw_class(self, visit: Visit, made: Values | None) -> Response:
         found, is_member = self._find_class(visit)
         caller = visit.caller
         entry, grants = self.control.find_table(found.name), self.control.list_grants(table=found.name)
@@ -316,7 +317,7 @@ class Lab:
         own = classroom.find_score(self.control, found, caller.person.id) if is_member else None
         spent = Fraction(0) if root is None else root.budget.spent
         return self.pages.show(
-            visit, "lab_class", found=found, entry=entry, root=None if root is None else words.describe_snapshot(root),
+            visit, "lab_class", found=found, made=made, entry=entry, root=None if root is None else words.describe_snapshot(root),
             budgets=budgets, students=students, scores=scores, own=own, is_member=is_member, count=len(grants),
             targets=classroom.list_targets(found) if is_member else [], limit=f"{ceil(100 * classroom.bound_chance(spent))}%"
             if spent else "50%", mean=f"{sum(each.right for each in scores) / len(scores):.1f}" if scores else None,
@@ -324,8 +325,12 @@ class Lab:
         )  # fmt: skip
 
     def change_class(self, visit: Visit) -> Response:
-        """Guess, for students; close the class, for stewards."""
+        """Guess, for students; make a new code or close the class, for stewards."""
         found, is_member = self._find_class(visit)
+        if visit.field("do") == "code":
+            visit.caller.require(Scope.STEWARD)
+            code = classroom.change_code(self.control, found, visit.caller.person.id)
+            return redirect_with(self.pages, visit, f"/lab/class/{found.name}", {"code": code})
         if visit.field("do") == "close":
             visit.caller.require(Scope.STEWARD)
             classroom.close_class(self.control, found, self.web.clock.now(), visit.caller.person.id)

@@ -1,6 +1,6 @@
 """People, grants and tokens. A grant is a place under the root account, so it adds nothing to what is promised.
 
-The secret of a token and a link that signs in are shown once, on the page that answers the form.
+The secret of a token and a link that signs in are shown once, on the page that follows the form.
 """
 
 from fastapi import Response
@@ -8,6 +8,7 @@ from fastapi import Response
 from discreet.errors import BadParameter
 from discreet.serve.control.model import Role, Scope
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.once import Values, redirect_with, show_once
 from discreet.serve.web.problems import Refusal
 
 
@@ -20,16 +21,16 @@ class People:
 
     def list(self, visit: Visit) -> Response:
         """Draw people and their grants, for stewards."""
-        return self._draw(visit, None)
-
-    def _draw(self, visit: Visit, link: tuple[str, str] | None) -> Response:
         visit.caller.require(Scope.STEWARD)
+        return show_once(self.pages, visit, lambda made: self._draw(visit, made))
+
+    def _draw(self, visit: Visit, made: Values | None) -> Response:
         grants: dict[str, list[object]] = {}
         for grant in self.control.list_grants():
             budgets = self.pages.find_budgets(visit.caller, grant.account)
             grants.setdefault(grant.person, []).append((grant, budgets))
         return self.pages.show(
-            visit, "people", people=self.control.list_people(), grants=grants, roles=list(Role), link=link,
+            visit, "people", people=self.control.list_people(), grants=grants, roles=list(Role), made=made,
             tables=self.control.list_tables(),
         )  # fmt: skip
 
@@ -42,7 +43,8 @@ class People:
                 role = self._read_role(visit)
                 self.stewardship.add_person(caller, person, visit.field("name").strip()[:200] or person, role, email)
             case "link":
-                return self._draw(visit, (person, self.stewardship.make_link(caller, person)))
+                link = self.stewardship.make_link(caller, person)
+                return redirect_with(self.pages, visit, "/people", {"person": person, "link": link})
             case "role":
                 self.stewardship.change_person(caller, person, self._read_role(visit), None)
             case "disable" | "enable" as step:
@@ -72,12 +74,12 @@ class People:
 
     def show_me(self, visit: Visit) -> Response:
         """Draw who one is, one's grants and tokens."""
-        return self._draw_me(visit, None)
+        return show_once(self.pages, visit, lambda made: self._draw_me(visit, made))
 
-    def _draw_me(self, visit: Visit, secret: str | None) -> Response:
+    def _draw_me(self, visit: Visit, made: Values | None) -> Response:
         grants = self.control.list_grants(person=visit.caller.person.id)
         return self.pages.show(
-            visit, "me", tokens=self.control.list_tokens(visit.caller.person.id), secret=secret, now=self.web.clock.now(),
+            visit, "me", tokens=self.control.list_tokens(visit.caller.person.id), made=made, now=self.web.clock.now(),
             grants=[(each, self.pages.find_budgets(visit.caller, each.account)) for each in grants],
             scopes=[each for each in Scope if each is not Scope.STEWARD or visit.caller.is_steward],
             days=int(self.web.settings.token_days),
@@ -95,7 +97,7 @@ class People:
         label = visit.field("label").strip()[:200] or "made in the browser"
         epsilon = visit.field("epsilon").strip()[:100] or None
         _, secret = self.stewardship.add_token(visit.caller, label, scopes, tables, lifetime, epsilon)
-        return self._draw_me(visit, secret)
+        return redirect_with(self.pages, visit, "/me", {"secret": secret})
 
 
 def add_to(pages: Pages) -> None:
