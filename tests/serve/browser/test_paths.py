@@ -176,6 +176,7 @@ def test_tokens_are_shown_once(page: Any, running: Running) -> None:
     assert secret.startswith("dsc_")
     page.goto(f"{running.address}/me")
     assert secret not in page.content()
+    page.locator("summary", has_text="Revoke my notebook").first.click()
     page.get_by_role("button", name="Revoke my notebook").first.click()
     assert "revoked" in read_text(page)
 

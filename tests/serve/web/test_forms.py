@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
-from discreet.serve.control.model import Role
 from tests.serve.web.test_templates import sign_in
 from tests.support.lab_service import find_secret
 from tests.support.web_service import OPEN, Client, Service, open_service
@@ -66,3 +66,72 @@ def test_a_secret_is_shown_to_its_login_on_its_page_alone(service: Service) -> N
     client.http.cookies.delete("discreet-once")
     client.http.cookies.set("discreet-once", cookie[:-1] + ("0" if cookie[-1] != "0" else "1"))
     assert find_secret(client.get("/me").text) is None
+
+
+# People
+
+
+def test_no_table_is_chosen_beforehand(service: Service, sam: Client) -> None:
+    service.register(name="class_0c77e447", invented=True)
+    choice = re.findall(r'<select id="table-1" name="table" required>(.*?)</select>', sam.get("/people").text)
+    assert re.findall(r'value="([^"]*)"', choice[0]) == ["", "people"]
+
+
+def test_what_cannot_be_taken_back_by_a_click_needs_two(sam: Client) -> None:
+    page = sam.get("/people").text
+    for button in ("Take it away", "Block"):
+        assert button in page
+        for found in re.finditer(f">{button}</button>", page):
+            before = page[: found.start()]
+            assert before.rfind("<details>") > before.rfind("</details>"), button
+
+
+# Budgets in words
+
+
+def test_a_steward_reads_whose_budget_it_is(service: Service, sam: Client) -> None:
+    ask = service.ask("ada")["id"]
+    theirs, own = (client.get(f"/a/{ask}").text for client in (sam, sign_in(service, "ada")))
+    assert "Ada has " in theirs
+    assert "You have " not in theirs
+    assert "You have " in own
+
+
+def test_the_list_says_what_was_charged(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    service.ask("ada", epsilon=0.25)
+    assert ", ε = 0.2" in re.split(r'class="list">|</li>', ada.get("/asks").text.partition("<main")[2])[1]
+    service.ask("ada", epsilon=0.25)
+    repeated = re.split(r'class="list">|</li>', ada.get("/asks").text.partition("<main")[2])[1]
+    assert "free, answered before" in repeated
+    assert "ε" not in repeated
+
+
+def test_nothing_fits_an_empty_account(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    query = {"query": "SELECT COUNT(*) AS n FROM people WHERE pay > 7", "epsilon": "2.9"}
+    before = service.control.find_snapshot("employees/ada")
+    assert before is not None
+    assert "Too little budget remains" not in ada.get("/t/people/ask", params=query).text
+    half = msgspec.structs.replace(before, spent=str(before.budget.limit / 2), entry=before.entry + 1)
+    service.control.save_snapshots([half])
+    coarser = ada.get("/t/people/ask", params=query).text
+    assert "Ask for a coarser answer" in coarser
+    assert "more than all of what remains" in coarser
+    service.control.save_snapshots([msgspec.structs.replace(half, spent=before.limit, entry=half.entry + 1)])
+    empty = ada.get("/t/people/ask", params=query).text
+    assert "Too little budget remains" in empty
+    assert "coarser" not in empty
+    service.control.save_snapshots([msgspec.structs.replace(before, entry=half.entry + 2)])
+
+
+def test_a_paused_analyst_sees_it_before_the_quote(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    service.control.pause_account("employees/ada", "vacation")
+    try:
+        for path in ("/", "/t/people", "/t/people/ask"):
+            page = ada.get(path).text.partition('id="quote"')[0]
+            assert "paused your account: <bdi>vacation</bdi>" in page
+    finally:
+        service.control.resume_account("employees/ada")
+    assert "paused your account" not in ada.get("/").text

@@ -21,7 +21,7 @@ from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, QueryRe
 from discreet.query.answer import Answer
 from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.base import new_id
-from discreet.serve.control.model import Grant, Scope, TableEntry
+from discreet.serve.control.model import Grant, Scope, Snapshot, TableEntry
 from discreet.serve.quoting import Priced, Target
 from discreet.serve.web.answers import FORMATS
 from discreet.serve.web.bodies import ERROR, NUMBER
@@ -135,6 +135,7 @@ class QuoteView:
     approval: str | None
     refusal: str | None
     fits: bool
+    advice: str  # what to do if it does not fit
     notes: tuple[str, ...]
     explanation: str
     preview: AnswerView | None
@@ -244,7 +245,7 @@ class Asking:
         return QuoteView(
             columns=tuple(words.describe_accuracy(each, units.get(each.column, "")) for each in priced.quote.columns),
             cost=words.format_cost(cost), button=words.format_cost_short(cost), measurement=priced.hash,
-            share=words.format_share(amount / left.amount) if left.amount > 0 else "more than all",
+            share=words.format_share(amount / left.amount) if left.amount > 0 and amount <= left.amount else "more than all",
             more=max(0, floor((left.amount - amount) / amount)) if amount > 0 else 0,
             spent_percent=own.spent_percent, this_percent=_percent(amount, lineage[0].limit),
             root_spent_percent=root.spent_percent, root_this_percent=_percent(amount, lineage[-1].limit),
@@ -252,11 +253,23 @@ class Asking:
             arrives=_describe_arrival(quoted), confidence=f"{100 * target.confidence:g}%",
             is_recorded=quoted.recorded is not None, recorded_entry=entry, approval=quoted.approval,
             refusal=None if quoted.refusal is None else str(quoted.refusal), fits=fits,
+            advice="" if fits else self._advise(quoted, lineage, question),
             notes=tuple(each for each in (priced.quote.selection, *priced.quote.notes) if each),
             explanation=priced.quote.explanation,
             preview=None if tried is None else view_answer(tried),
             preview_address=None if tried is None else self.address_preview(question, priced.epsilon),
         )  # fmt: skip
+
+    def _advise(self, quoted: Quoted, lineage: list[Snapshot], question: Question) -> str:
+        """Say what can be done about a cost that does not fit: ask for less, if anything fits at all."""
+        least = self.web.quoter.read_table(quoted.entry).least_epsilon
+        target = replace(question.target, epsilon=str(least), error=None)
+        try:
+            if _fits(self.web.quoter.price(quoted.entry, lineage, question.query, target)):
+                return "This costs more than what remains. Ask for a coarser answer."
+        except DiscreetError:
+            pass
+        return "Too little budget remains for any answer to this question. Questions that were answered before stay free."
 
     # The preview
 

@@ -6,6 +6,7 @@ The secret of a token and a link that signs in are shown once, on the page that 
 from fastapi import Response
 
 from discreet.errors import BadParameter
+from discreet.serve.classroom import CLASS_NAME
 from discreet.serve.control.model import Role, Scope
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
 from discreet.serve.web.pages.once import Values, redirect_with, show_once
@@ -31,7 +32,7 @@ class People:
             grants.setdefault(grant.person, []).append((grant, budgets))
         return self.pages.show(
             visit, "people", people=self.control.list_people(), grants=grants, roles=list(Role), made=made,
-            tables=self.control.list_tables(),
+            tables=[each for each in self.control.list_tables() if not CLASS_NAME.fullmatch(each.name)],
         )  # fmt: skip
 
     def change(self, visit: Visit) -> Response:

@@ -65,11 +65,13 @@ def describe_snapshot(snapshot: Snapshot) -> BudgetWords:
     )  # fmt: skip
 
 
-def state_budgets(own: BudgetWords, root: BudgetWords) -> str:
-    """State what an analyst has and what everybody has together, in one sentence."""
+def state_budgets(own: BudgetWords, root: BudgetWords, of: str | None = None) -> str:
+    """State what an analyst has and what everybody has together, in one sentence. `of` names whose account it is, if it is
+    not the reader's."""
     if own.account == root.account:
         return f"Everybody together has {root.sentence}."
-    return f"You have {own.sentence}; everybody together has {root.sentence}."
+    has = "You have" if of is None else f"{of} has"
+    return f"{has} {own.sentence}; everybody together has {root.sentence}."
 
 
 def format_epsilon(value: Any) -> str:
