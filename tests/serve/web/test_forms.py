@@ -135,3 +135,55 @@ def test_a_paused_analyst_sees_it_before_the_quote(service: Service) -> None:
     finally:
         service.control.resume_account("employees/ada")
     assert "paused your account" not in ada.get("/").text
+
+
+# Quotes
+
+
+def read_quote(client: Client, **fields: str) -> str:
+    """Return the text of the quote that appears while somebody types."""
+    response = send(client, "/t/people/quote", error="5%", size="1000", confidence="0.95", **fields)
+    assert response.status_code == 200
+    return response.text
+
+
+def test_a_query_that_is_being_typed_is_not_scolded(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    typing = read_quote(ada, query="SELECT COUNT(*) AS n FROM")
+    assert "cannot be read so far" in typing
+    assert 'role="alert"' not in typing
+    assert 'class="problem"' not in typing
+    assert 'role="alert"' in ada.get("/t/people/ask", params={"query": "SELECT COUNT(*) AS n FROM"}).text
+    assert 'class="problem"' in read_quote(ada, query="SELECT COUNT(*) AS n FROM people", epsilon="x")
+
+
+def test_a_median_is_off_by_ranks(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    median, mean = (read_quote(ada, query=f"SELECT {each}(pay) AS m FROM people") for each in ("MEDIAN", "AVG"))
+    assert re.search(r"rank ± [0-9.]+% of the rows", median)
+    assert "off by ranks, not by values" in median
+    assert "rank" not in mean
+    assert "Your budget</p>" in mean
+
+
+def test_the_smallest_group_follows_the_size_of_the_table(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    assert 'name="size" value="1000"' in ada.get("/t/people/ask").text
+    assert "1,000 is a guess" in ada.get("/t/people/ask").text
+    service.register(rows_at_most=800)
+    try:
+        page = ada.get("/t/people/ask").text
+        assert 'name="size" value="80"' in page
+        assert "is a guess" not in page
+        assert 'name="size" value="7"' in ada.get("/t/people/ask", params={"size": "7"}).text
+    finally:
+        service.register()
+
+
+def test_a_check_of_the_ledger_ends_with_a_verdict(service: Service, sam: Client) -> None:
+    assert send(sam, "/state").status_code == 303
+    assert "A check is queued" in sam.get("/state").text
+    job = service.control.claim("test", kinds=["ledger_check"], per_person=None)
+    assert job is not None
+    service.control.finish(job, result={"holds": True, "entries": 1234, "hash": "0" * 64})
+    assert "<b>The ledger is whole</b>: all 1,234 entries" in sam.get("/state").text

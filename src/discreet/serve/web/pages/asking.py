@@ -1,6 +1,6 @@
 """Ask: how good must the answer be? The error comes first and ε is what it costs; ε itself stands behind "I know ε".
 
-The quote is live: htmx posts the form 250 ms after the last key and puts the answer beside it. Without scripts the button
+The quote is live: htmx posts the form after a pause in typing and puts the answer beside it. Without scripts the button
 "Quote" posts the same form. Asking is always two steps: the second page has the cost on its button and what it leaves of
 both budgets, and it holds the hash of the measurement that was shown. If that hash is another one when the button is
 pressed, because the policy was changed meanwhile, nothing is asked and the new cost is shown.
@@ -67,9 +67,9 @@ class AskForm:
     purpose: str = ""
 
     @classmethod
-    def read(cls, visit: Visit) -> "AskForm":
-        """Return what was filled in."""
-        empty = cls()
+    def read(cls, visit: Visit, rows_at_most: int | None = None) -> "AskForm":
+        """Return what was filled in. A group is a tenth of the table at least, until somebody says otherwise."""
+        empty = cls() if rows_at_most is None else cls(size=str(max(1, rows_at_most // 10)))
         names = ("query", "error", "size", "confidence", "epsilon", "purpose")
         fields = {name: visit.field(name, str(getattr(empty, name))) for name in names}
         fields["query"] = fields["query"].replace("\r\n", "\n")
@@ -141,6 +141,11 @@ class QuoteView:
     preview: AnswerView | None
     preview_address: str | None
 
+    @property
+    def counts_ranks(self) -> bool:
+        """Whether a column is off by ranks."""
+        return any(each.counts_ranks for each in self.columns)
+
 
 @dataclass(frozen=True, slots=True)
 class ProblemView:
@@ -148,6 +153,7 @@ class ProblemView:
 
     text: str
     see: str
+    is_query: bool = False  # whether it is about the query, which may not be finished
     line: int | None = None
     column: int | None = None
     before: str = ""
@@ -161,11 +167,12 @@ def view_problem(error: Exception, query: str) -> ProblemView:
     line, column = getattr(error, "line", None), getattr(error, "column", None)
     lines = query.split("\n")
     if not isinstance(error, QueryRefused) or line is None or column is None or not 1 <= line <= len(lines):
-        return ProblemView(str(error), f"/errors#{kind}")
+        is_empty = isinstance(error, BadParameter) and error.name == "query"
+        return ProblemView(str(error), f"/errors#{kind}", isinstance(error, QueryRefused) or is_empty)
     text, start = lines[line - 1], max(0, column - 1)
     found = re.match(r"\w+|.", text[start:])
     end = start + (len(found[0]) if found else 1)
-    return ProblemView(str(error), f"/errors#{kind}", line, column, text[:start], text[start:end] or " ", text[end:])
+    return ProblemView(str(error), f"/errors#{kind}", True, line, column, text[:start], text[start:end] or " ", text[end:])
 
 
 class Asking:
@@ -191,7 +198,7 @@ class Asking:
     def show(self, visit: Visit) -> Response:
         """Draw the form, with the quote of what is in it."""
         entry, _ = self.find(visit)
-        form = AskForm.read(visit)
+        form = AskForm.read(visit, entry.rows_at_most)
         if not form.query:
             form = replace(form, query=suggest_queries(self.web.quoter.read_table(entry))[0].value)
         return self.draw(visit, form, Built())

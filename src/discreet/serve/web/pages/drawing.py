@@ -119,6 +119,7 @@ def make_environment() -> Environment:
         "moment": words.format_moment,
         "seconds": words.format_seconds,
         "path": words.quote_path,
+        "in_words": words.drop_parameters,
         "share": words.format_share,
     }
     environment.globals |= {"static": find_static, "version": __version__, "states": words.STATES}

@@ -134,7 +134,7 @@ def list_numbers(name: str, options: tuple[tuple[str, Any], ...]) -> list[tuple[
         flat = values.ravel()
         if flat.dtype.kind in "fiu" and flat.size:
             first, last = f"{flat[0]:.6g}", f"{flat[-1]:.6g}"
-            found.append((key, first if flat.size == 1 else f"{first} to {last} ({flat.size:,} numbers)"))
+            found.append((key, first if flat.size == 1 else f"{flat.size:,} numbers, the first {first}, the last {last}"))
     return found
 
 
@@ -169,7 +169,8 @@ class Lab:
             if each.name in grants or (visit.caller.is_steward and each.closed is None)
         ]
         return self.pages.show(
-            visit, "lab", figures=FIGURES.values(), errata=ERRATA.values(), exercises=EXERCISES.values(),
+            visit, "lab", figures=list(FIGURES.values()), errata=list(ERRATA.values()),
+            exercises=list(EXERCISES.values()),
             attacks=list(classroom.LAB_ATTACKS), classes=classes,
         )  # fmt: skip
 
@@ -317,10 +318,11 @@ class Lab:
         own = classroom.find_score(self.control, found, caller.person.id) if is_member else None
         spent = Fraction(0) if root is None else root.budget.spent
         return self.pages.show(
-            visit, "lab_class", found=found, made=made, entry=entry, root=None if root is None else words.describe_snapshot(root),
-            budgets=budgets, students=students, scores=scores, own=own, is_member=is_member, count=len(grants),
-            targets=classroom.list_targets(found) if is_member else [], limit=f"{ceil(100 * classroom.bound_chance(spent))}%"
-            if spent else "50%", mean=f"{sum(each.right for each in scores) / len(scores):.1f}" if scores else None,
+            visit, "lab_class", found=found, made=made, entry=entry, budgets=budgets, students=students, scores=scores,
+            root=None if root is None else words.describe_snapshot(root), own=own, is_member=is_member, count=len(grants),
+            targets=classroom.list_targets(found) if is_member else [],
+            limit=f"{ceil(100 * classroom.bound_chance(spent))}%" if spent else "50%",
+            mean=f"{sum(each.right for each in scores) / len(scores):.1f}" if scores else None,
             query=f"SELECT sick, COUNT(*) AS n FROM {found.name} WHERE dept = 'care' GROUP BY sick",
         )  # fmt: skip
 

@@ -102,7 +102,7 @@ def format_share(share: Fraction | float) -> str:
 
 
 def format_half_width(value: float, unit: str = "") -> str:
-    """Return a half-width with three digits, rounded up, and its unit.
+    """Return a half-width with three digits, rounded up, and its unit. Only that of a count is ever 0.
 
     >>> format_half_width(12.01, "rows"), format_half_width(12345.2), format_half_width(0.02, "of the rows")
     ('12.1 rows', '12,346', '2% of the rows')
@@ -111,7 +111,7 @@ def format_half_width(value: float, unit: str = "") -> str:
         return "any value"
     if unit == SHARE_OF_ROWS:
         return f"{format_up(100 * value, 3)}% {unit}"
-    number = f"{ceil(value):,}" if value >= 100 else format_up(value, 3)
+    number = f"{ceil(value):,}" if value >= 100 else format_up(value, 3) if value else "less than 1"
     return f"{number} {unit}".rstrip()
 
 
@@ -120,18 +120,22 @@ class AccuracyWords:
     """How far off a column may be: outright, or over so many rows."""
 
     column: str
-    lines: tuple[tuple[str, str], ...]  # half-width, and the size it holds for
+    lines: tuple[tuple[str, str], ...]  # half-width with its sign, and the size it holds for
+    counts_ranks: bool = False  # whether it is a share of the rows: how far off the rank is, not the value
 
 
 def describe_accuracy(column: ColumnAccuracy, unit: str) -> AccuracyWords:
     """Return the half-widths of a column. `unit` is what the column counts; the error of others is in their own unit."""
     shown = column.unit or unit
+    counts_ranks = shown == SHARE_OF_ROWS
+    sign = "rank ±" if counts_ranks else "±"
     return AccuracyWords(
         column.column,
         tuple(
-            (format_half_width(value, shown), "" if size is None else f"at {size:,} rows")
+            (f"{sign} {format_half_width(value, shown)}", "" if size is None else f"at {size:,} rows")
             for size, value in column.half_widths
         ),
+        counts_ranks,
     )
 
 
@@ -198,6 +202,15 @@ def split_figures(text: str) -> list[tuple[bool, str]]:
     """
     parts = re.split(r"([εδρ] = [^\s,;]+)", text)
     return [(i % 2 == 1, part) for i, part in enumerate(parts) if part]
+
+
+def drop_parameters(text: str) -> str:
+    """Return a verdict without its advice to callers of Python.
+
+    >>> drop_parameters("whether the ledger charged for it (give ledger=)")
+    'whether the ledger charged for it'
+    """
+    return re.sub(r" \(give \w+=\)", "", text)
 
 
 def quote_path(text: str) -> str:
