@@ -187,3 +187,54 @@ def test_a_check_of_the_ledger_ends_with_a_verdict(service: Service, sam: Client
     assert job is not None
     service.control.finish(job, result={"holds": True, "entries": 1234, "hash": "0" * 64})
     assert "<b>The ledger is whole</b>: all 1,234 entries" in sam.get("/state").text
+
+
+# Forms that are refused
+
+
+def find_wrong(page: str, id: str) -> str | None:
+    """Return what a page says beside a field."""
+    found = re.search(rf'id="{id}-wrong">([^<]*)<', page)
+    return None if found is None else found[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "wrong", "kept"),
+    [
+        ("/me", {"do": "add", "label": "my label", "days": "999", "scope": "read"}, "days", ("my label", "999")),
+        ("/me", {"do": "add", "label": "my label", "days": "abc", "scope": "read"}, "days", ("my label", "abc")),
+        ("/me", {"do": "add", "label": "my label", "days": "7", "scope": "read", "epsilon": "x"}, "epsilon", ("7", "x")),
+        ("/people", {"do": "add", "person": "Ada B", "name": "Ada Bee", "role": "reader"}, "new-id", ("Ada B", "Ada Bee")),
+        ("/people", {"do": "grant", "person": "bob", "table": "people", "epsilon": "-1"}, r"epsilon-\d+", ("-1",)),
+        ("/people", {"do": "grant", "person": "bob", "table": "", "epsilon": "1"}, r"table-\d+", ("1",)),
+        ("/lab", {"title": "", "epsilon": "2.5", "ration": "1", "rows": "500"}, "title", ("2.5",)),
+        ("/lab", {"title": "Monday", "epsilon": "1", "ration": "2", "rows": "500"}, "ration", ("Monday", "2")),
+        ("/lab", {"title": "Monday", "epsilon": "2", "ration": "1", "rows": "many"}, "rows", ("Monday", "many")),
+        ("/lab/attack/averaging", {"answers": "20.5"}, "p-answers", ("20.5",)),
+    ],
+)  # fmt: skip
+def test_a_refused_form_keeps_its_values(
+    service: Service, sam: Client, path: str, fields: Any, wrong: str, kept: Any
+) -> None:
+    before = (service.control.list_people(), service.control.list_tokens("sam"), service.control.list_grants())
+    refused = send(sam, path, **fields)
+    assert refused.status_code == 422
+    assert find_wrong(refused.text, wrong)
+    assert re.search(rf'aria-describedby="{wrong}-wrong"|id="{wrong}" name="table"', refused.text)
+    for each in kept:
+        assert f'value="{each}"' in refused.text
+    assert (service.control.list_people(), service.control.list_tokens("sam"), service.control.list_grants()) == before
+
+
+def test_refused_rules_and_plans_keep_their_texts(sam: Client, service: Service) -> None:
+    rules = send(sam, "/t/people/rules", do="review", epsilon_per_ask="-3", epsilon_per_day="2", templates="SELECT {x}")
+    assert rules.status_code == 422
+    assert 'value="-3"' in rules.text
+    assert "SELECT {x}</textarea>" in rules.text
+    plan = send(sign_in(service, "ada"), "/p", title="", table="people", plan="my plan")
+    assert plan.status_code == 422
+    assert "my plan</textarea>" in plan.text
+
+
+def test_the_rule_for_short_names_is_on_the_page(sam: Client) -> None:
+    assert "small letters, digits, hyphens" in sam.get("/people").text

@@ -1,7 +1,8 @@
 """The pages of the web app: server-rendered, complete without scripts, and nicer with them.
 
-`drawing` says how a page is drawn and what keeps texts of strangers texts. Each other module is one group of pages:
-`tables` (home, tables, invented rows), `asking` (ask, live quote, confirm), `outcomes` (answers, waiting, my asks),
+`drawing` says how a page is drawn and what keeps texts of strangers texts, `forms` what follows a form that is refused, and
+`once` how a page shows a secret once. Each other module is one group of pages:
+`tables` (home, tables, invented rows), `asking` (ask, live quote, confirm; `charts` draws), `outcomes` (answers, waiting, my asks),
 `budgets` (the tree of accounts, state), `requests` (approvals), `declarations` (rules and policies), `people` (people,
 grants, tokens), `records` (publications, trail), `reading` (certificates, the API, errors: no sign-in), `lab` (figures,
 exercises, attacks on invented tables, classes).

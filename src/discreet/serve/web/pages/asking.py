@@ -7,7 +7,6 @@ pressed, because the policy was changed meanwhile, nothing is asked and the new 
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
@@ -18,12 +17,10 @@ from fastapi import Response
 
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, QueryRefused
-from discreet.query.answer import Answer
 from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Grant, Scope, Snapshot, TableEntry
 from discreet.serve.quoting import Priced, Target
-from discreet.serve.web.answers import FORMATS
 from discreet.serve.web.bodies import ERROR, NUMBER
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.pages import words
@@ -36,20 +33,18 @@ from discreet.serve.web.pages.builder import (
     suggest_queries,
     write_query,
 )
+from discreet.serve.web.pages.charts import draw_chart
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
 from discreet.serve.web.pages.names import list_names
 from discreet.serve.web.pages.preview import preview
 from discreet.serve.web.pages.showing import AnswerView, view_answer
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Question, Quoted
-from discreet.vega import Chart
 
 GRADES = {"coarse": "10%", "fair": "5%", "fine": "2%"}
 CONFIDENCES = ("0.9", "0.95", "0.99", "0.999")
 MAX_PREVIEW_QUERY = 1_500
 """Characters of a query whose preview is fetched: its text is part of the address."""
-NARROW = 220
-"""The width of a panel of a chart on a small screen, in pixels."""
 BUILDER = ("measure", "second", "by", "where", "order", "value")
 
 
@@ -356,37 +351,6 @@ class Asking:
         except DiscreetError:
             return self.draw(visit, form, Built(), 422)
         return redirect(f"/a/{taken.id}")
-
-
-def draw_chart(answer: Answer, visit: Visit, title: str | None = None) -> Response:
-    """Return the chart of an answer as SVG, in light or dark colours, and with narrow panels for small screens."""
-
-    def write(answer: Answer) -> bytes:
-        chart: Chart = answer.plot(title=title)
-        if visit.field("narrow") == "1":
-            chart = Chart(narrow(chart.spec))
-        if visit.field("dark") == "1":
-            chart = Chart({**chart.darken().spec, "background": "transparent"})
-        return chart.to_svg().encode()
-
-    from discreet.serve.web.answers import draw_bounded
-
-    headers = {"Cache-Control": "private, max-age=3600"}
-    return Response(draw_bounded(write, answer), 200, headers, FORMATS["svg"].media)
-
-
-def narrow(spec: Any) -> Any:
-    """Return a chart whose panels are narrow.
-
-    >>> narrow({"vconcat": [{"width": 560, "mark": {"width": 3}}, {"width": 100}]})
-    {'vconcat': [{'width': 220, 'mark': {'width': 3}}, {'width': 100}]}
-    """
-    if isinstance(spec, Mapping):
-        return {
-            name: NARROW if name == "width" and isinstance(each, int) and each > NARROW else narrow(each)
-            for name, each in spec.items()
-        }
-    return [narrow(each) for each in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _fits(priced: Priced) -> bool:

@@ -20,6 +20,7 @@ from discreet.serve.rules import parse_template
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.builder import suggest_queries
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.forms import RefusedForm
 
 MAX_TEMPLATES = 50
 
@@ -81,11 +82,12 @@ class Declarations:
         return self._draw_rules(visit, entry, entry.rules, None, None)
 
     def _draw_rules(self, visit: Visit, entry: TableEntry, rules: Rules, difference: Any, problem: str | None) -> Response:
+        kept = None if problem is None else RefusedForm("rules", "", problem, visit.form)
         shown = {name: getattr(rules, name) for name in ("epsilon_per_ask", "epsilon_per_day")}
         texts = {name: "" if value is None else f"{float(parse_rational(value, name)):g}" for name, value in shown.items()}
         return self.pages.show(
             visit, "rules", 422 if problem else 200, entry=entry, rules=rules, texts=texts, difference=difference,
-            problem=problem, sentences=describe_rules(entry.rules), toml=write_rules(entry.name, rules),
+            refused=kept, sentences=describe_rules(entry.rules), toml=write_rules(entry.name, rules),
         )  # fmt: skip
 
     def change_rules(self, visit: Visit) -> Response:

@@ -154,6 +154,7 @@ class Pages:
             "form_token": "" if login is None else login.csrf,
             "here": request.url.path,
             "has_lab": self.has_lab,
+            "refused": None,
         }
         body = self.environment.get_template(f"{name}.html").render(shared | dict(values))
         return HTMLResponse(body, status)

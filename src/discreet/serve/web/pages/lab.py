@@ -30,6 +30,7 @@ from discreet.serve.web.api_stewards import find_address
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.drawing import Pages, Visit, read_form, redirect
+from discreet.serve.web.pages.forms import RefusedForm, keep_form
 from discreet.serve.web.pages.once import Values, redirect_with, show_once
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.signing_in import FORM_TOKEN
@@ -158,6 +159,9 @@ class Lab:
 
     def show(self, visit: Visit) -> Response:
         """Draw what there is."""
+        return self._show(visit, None)
+
+    def _show(self, visit: Visit, refused: RefusedForm | None) -> Response:
         from discreet.lab.errata import ERRATA
         from discreet.lab.exercises import EXERCISES
         from discreet.lab.figures import FIGURES
@@ -169,7 +173,7 @@ class Lab:
             if each.name in grants or (visit.caller.is_steward and each.closed is None)
         ]
         return self.pages.show(
-            visit, "lab", figures=list(FIGURES.values()), errata=list(ERRATA.values()),
+            visit, "lab", refused=refused, figures=list(FIGURES.values()), errata=list(ERRATA.values()),
             exercises=list(EXERCISES.values()),
             attacks=list(classroom.LAB_ATTACKS), classes=classes,
         )  # fmt: skip
@@ -244,8 +248,9 @@ class Lab:
         job = self.control.find_job(visit.field("job")) if len(visit.field("job")) == 32 else None
         if job is not None and (job.kind != "lab_attack" or job.payload.get("attack") != name):
             raise not_found()
-        if job is not None:
-            job = self._wait(job)
+        return self._draw_attack(visit, name, None if job is None else self._wait(job), None)
+
+    def _draw_attack(self, visit: Visit, name: str, job: Job | None, refused: RefusedForm | None) -> Response:
         values = {} if job is None else {key: Fraction(str(each)) for key, each in job.payload["options"].items()}
         fields = [
             Field(
@@ -254,7 +259,7 @@ class Lab:
             )
             for key, each in classroom.LAB_ATTACKS[name].items()
         ]  # fmt: skip
-        return self.pages.show(visit, "lab_attack", attack=name, fields=fields, job=job, states=JobState)
+        return self.pages.show(visit, "lab_attack", refused=refused, attack=name, fields=fields, job=job, states=JobState)
 
     def _wait(self, job: Job) -> Job:
         """Return a job once it has ended, or as it is after a while."""
@@ -269,8 +274,15 @@ class Lab:
     def run_attack(self, visit: Visit) -> Response:
         """Have a worker run an attack."""
         name = visit.path("name")
+        if name not in classroom.LAB_ATTACKS:
+            raise not_found()
         self.web.quote_limit.take(visit.caller.limit_key)
-        known = classroom.LAB_ATTACKS.get(name, {})
+        return keep_form(
+            visit, "attack", lambda: self._run_attack(visit, name), lambda kept: self._draw_attack(visit, name, None, kept)
+        )
+
+    def _run_attack(self, visit: Visit, name: str) -> Response:
+        known = classroom.LAB_ATTACKS[name]
         given = {key: visit.field(key).strip()[:40] for key in known if visit.field(key).strip()}
         job = classroom.enqueue_attack(self.control, name, given, visit.caller.person.id)
         return redirect(f"/lab/attack/{name}?{urlencode({'job': job.id})}")
@@ -280,13 +292,19 @@ class Lab:
     def open_class(self, visit: Visit) -> Response:
         """Open a class, for stewards. Its page shows its code once."""
         visit.caller.require(Scope.STEWARD)
-        title = visit.field("title").strip()[:100] or "A class"
+        return keep_form(visit, "class", lambda: self._open_class(visit), lambda kept: self._show(visit, kept))
+
+    def _open_class(self, visit: Visit) -> Response:
+        title = visit.field("title").strip()[:100]
+        if not title:
+            raise BadParameter("title", "empty", "the class has no name", "give one that your students know")
         epsilon = parse_rational(visit.field("epsilon", "3").strip()[:40], "epsilon")
         ration = parse_rational(visit.field("ration", "1").strip()[:40], "ration")
         rows = visit.field("rows", "500").strip()
-        count = int(rows) if rows.isdigit() and len(rows) < 9 else 0
-        person = visit.caller.person.id
-        opened, code = classroom.open_class(self.control, person, title, epsilon, ration, count, self.web.clock.now())
+        if not rows.isdigit() or len(rows) > 8:
+            raise BadParameter("rows", repr(rows[:20]), "not a whole number", "write one such as 500")
+        person, now = visit.caller.person.id, self.web.clock.now()
+        opened, code = classroom.open_class(self.control, person, title, epsilon, ration, int(rows), now)
         return redirect_with(self.pages, visit, f"/lab/class/{opened.name}", {"code": code})
 
     def _find_class(self, visit: Visit) -> tuple[classroom.Class, bool]:

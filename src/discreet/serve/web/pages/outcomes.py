@@ -22,7 +22,7 @@ from discreet.serve.web.answers import FORMATS, choose_format, write_answer
 from discreet.serve.web.api_outcomes import CERTIFICATE_SECONDS, find_answered, find_certificate, wait_for_job
 from discreet.serve.web.api_stewards import check_certificate
 from discreet.serve.web.pages import words
-from discreet.serve.web.pages.asking import draw_chart
+from discreet.serve.web.pages.charts import draw_chart
 from discreet.serve.web.pages.drawing import Pages, Visit, read_form, redirect
 from discreet.serve.web.pages.showing import SWITCHES, postprocess, view_answer
 from discreet.serve.web.problems import Refusal
