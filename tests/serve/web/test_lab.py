@@ -188,7 +188,10 @@ def test_wrong_codes_and_closed_classes_are_refused(lab: LabService) -> None:
     student, _ = lab.join(code.upper().replace("-", " "))
     assert lab.visit("sam").post(f"/lab/class/{name}", do="close").status_code == 303
     assert lab.visit().post("/lab/join", code=code, name="Zoë").status_code == 422
-    assert "closed" in student.get(f"/lab/class/{name}").text
+    closed = student.get(f"/lab/class/{name}").text
+    assert "The class is closed" in closed
+    assert 'value="guess"' not in closed
+    assert student.post(f"/lab/class/{name}", page="/me", do="guess").status_code == 409
     asked = student.post(f"/t/{name}/ask", query=f"SELECT COUNT(*) AS n FROM {name}", epsilon="0.1", do="ask")
     assert "takes no asks" in asked.text
     assert not lab.control.list_asks(table=name).items
@@ -209,6 +212,16 @@ def test_names_of_students_are_texts(lab: LabService) -> None:
     page = lab.visit("sam").get(f"/lab/class/{name}").text
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
+
+
+def test_two_students_of_one_name_are_told_apart(lab: LabService) -> None:
+    name, code = lab.open_class(title="Tuesday")
+    ids = [lab.join(code, "Kim")[1] for _ in range(2)]
+    teacher = lab.visit("sam")
+    for page in (teacher.get(f"/lab/class/{name}").text, teacher.get("/b").text):
+        assert page.count("<bdi>Kim</bdi>") == 2
+        assert all(f"<bdi>{each}</bdi>" in page for each in ids)
+    assert "<bdi>Tuesday</bdi>" in teacher.get("/b").text
 
 
 def test_the_code_and_the_seed_are_not_shown_again(lab: LabService) -> None:
