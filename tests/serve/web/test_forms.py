@@ -9,9 +9,11 @@ import httpx
 import msgspec
 import pytest
 
+from discreet.serve.web.pages.charts import NARROW, break_titles, narrow
+from discreet.serve.web.pages.reading import list_errors
 from tests.serve.web.test_templates import sign_in
 from tests.support.lab_service import find_secret
-from tests.support.web_service import OPEN, Client, Service, open_service
+from tests.support.web_service import OPEN, POLICY, Client, Service, open_service
 
 
 @pytest.fixture(scope="module")
@@ -238,3 +240,36 @@ def test_refused_rules_and_plans_keep_their_texts(sam: Client, service: Service)
 
 def test_the_rule_for_short_names_is_on_the_page(sam: Client) -> None:
     assert "small letters, digits, hyphens" in sam.get("/people").text
+
+
+# Words and charts
+
+
+def test_every_error_says_more_than_its_title() -> None:
+    for each in list_errors():
+        assert each["text"].rstrip(".").lower() != each["title"].lower()
+        assert not re.search(r"[a-z]_[a-z]|discreet\.", each["text"]), each
+
+
+def test_a_proposed_policy_shows_its_half_widths(sam: Client) -> None:
+    policy = POLICY.replace("upper = 100", "upper = 200")
+    page = send(sam, "/t/people/policy", do="review", policy=policy).text
+    found = re.findall(r"± ([0-9,.]+) at ε = 0.1</td>", page)
+    assert len(found) >= 2
+    assert len(set(found)) > 1  # twice the bound is twice the half-width
+
+
+def test_titles_fit_the_panel_of_a_small_screen(service: Service) -> None:
+    long = "95% intervals of the counts within the contribution bounds."
+    spec = break_titles(narrow({"title": {"text": "n", "subtitle": [long]}, "width": 400}), NARROW)
+    assert spec["width"] == NARROW
+    assert " ".join(spec["title"]["subtitle"]) == long
+    assert max(map(len, spec["title"]["subtitle"])) < 40
+    ada, ask = sign_in(service, "ada"), service.ask("ada")["id"]
+    widths = []
+    for query in ("narrow=1", "", "wide=1"):
+        picture = ada.get(f"/a/{ask}/chart.svg?{query}").text
+        found = re.search(r'<svg[^>]* width="([0-9.]+)"', picture)
+        assert found is not None
+        widths.append(float(found[1]))
+    assert widths[0] < 390 < widths[1] < 800 < widths[2] < 1130

@@ -25,7 +25,7 @@ from discreet.serve.schedule import format_duration
 STATES = {
     AskState.APPROVAL: "A steward must approve it. Nothing is charged before.",
     AskState.WAITING: "It waits for a worker.",
-    AskState.RUNNING: "It is being answered. The answer leaves at its moment, whatever the data hold.",
+    AskState.RUNNING: "It is being answered. The answer is shown at a fixed time, whatever the data hold.",
     AskState.ANSWERED: "Answered.",
     AskState.FAILED: "It failed after it was charged. Asking it again costs nothing.",
     AskState.REFUSED: "It was refused. Nothing was charged.",
@@ -151,6 +151,19 @@ def describe_unit(table: Table) -> str:
         f"One {unit} may have many rows. At most {groups:,} group{'s' * (groups != 1)} and {rows:,} row{'s' * (rows != 1)} "
         f"in each count; the rest of its rows do not."
     )
+
+
+def describe_neighbours(neighbours: str, table: Table) -> str:
+    """Say which difference of two tables is hidden. Who has the relation's name of the field reads it, too.
+
+    >>> from discreet.query.policy import read_policy
+    >>> table = read_policy('table = "t"\\nunit = "id"\\n[columns.id]\\nkind = "integer"')
+    >>> describe_neighbours("add-remove", table)
+    'telling whether one id is in the table (add-remove)'
+    """
+    unit = table.unit if table.unit_columns else "row"
+    told = f"telling whether one {unit} is in the table" if neighbours == "add-remove" else f"telling what one {unit} holds"
+    return f"{told} ({neighbours})"
 
 
 def format_bound(value: Any) -> str:
