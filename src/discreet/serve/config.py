@@ -108,6 +108,18 @@ class ReleasedConfig:
     location: str
     schema: str = "released"
 
+    @property
+    def description(self) -> str:
+        """The place as people who use the service read it: its last part, without the path.
+
+        >>> [ReleasedConfig(location=each).description for each in ("/srv/out.duckdb", "/srv/out", "postgresql://db/x")]
+        ['the file out.duckdb', 'the folder out', 'the schema released of PostgreSQL']
+        """
+        if self.location.startswith(("postgresql:", "postgres:")):
+            return f"the schema {self.schema} of PostgreSQL"
+        kind = "file" if self.location.endswith((".duckdb", ".db")) else "folder"
+        return f"the {kind} {Path(self.location).name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfig:

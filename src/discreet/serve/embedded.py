@@ -246,7 +246,10 @@ def make_web_settings(config: ServiceConfig) -> "WebSettings":
         secret = read_text(config.oidc.secret_file, refuse).strip()
         stewards = () if config.oidc.stewards is None else (config.oidc.stewards.removeprefix("group:"),)
         oidc = OidcSettings(config.oidc.issuer, config.oidc.client, secret, stewards=stewards)
-    return WebSettings(config.address, config.name, oidc=oidc, trust_proxy=config.behind_proxy, direct_links=config.embedded)
+    return WebSettings(
+        config.address, config.name, oidc=oidc, trust_proxy=config.behind_proxy, direct_links=config.embedded,
+        released="" if config.released is None else config.released.description,
+    )  # fmt: skip
 
 
 def _serve_web(

@@ -54,6 +54,7 @@ NO_RULES = Rules(fresh=True)
 DEFAULT_SLOTS = 2
 """What is assumed before a worker has said how many jobs it runs at once."""
 RESTART_SECONDS = 5.0
+MAX_SEARCHED = 1_000
 MAX_KEY = 150
 """The longest idempotency key: with the person's id it is an id of the ledger, which has at most 200 characters."""
 
@@ -340,11 +341,27 @@ class Web:
         )  # fmt: skip
 
     def find_ask(self, caller: Caller, ask: str) -> Ask:
-        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it."""
+        """Return an ask of the caller's, or of anybody's for a steward; for a reader one that a steward released; of another
+        analyst's what `share` shows of it."""
         found = self.control.find_ask(ask)
         if found is None or not caller.may_use(found.table):
             raise not_found()
-        return found if found.person == caller.person.id or caller.is_steward else self.share(caller, found)
+        if found.person == caller.person.id or caller.is_steward:
+            return found
+        if caller.person.role is Role.READER and found.released is not None and found.state is AskState.ANSWERED:
+            return _hide_asker(found, "")
+        return self.share(caller, found)
+
+    def list_released(self, caller: Caller, limit: int) -> list[Ask]:
+        """Return the newest answers that stewards released, for a reader. Others find answers by their tables."""
+        found, cursor, seen = list[Ask](), None, 0
+        while caller.person.role is Role.READER and len(found) < limit and seen < MAX_SEARCHED:
+            page = self.control.list_asks(state=AskState.ANSWERED, cursor=cursor, limit=200)
+            found += [each for each in page.items if each.released is not None and caller.may_use(each.table)]
+            seen, cursor = seen + len(page.items), page.cursor
+            if cursor is None:
+                break
+        return [_hide_asker(each, "") for each in found[:limit]]
 
     def share(self, caller: Caller, ask: Ask) -> Ask:
         """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
@@ -364,7 +381,7 @@ class Web:
         is_free = quoted.approval is None and quoted.refusal is None and quoted.recorded is not None
         if not is_same or not is_free or ask.state is not AskState.ANSWERED:
             raise not_found()
-        return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=quoted.account)
+        return _hide_asker(ask, quoted.account)
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
@@ -464,6 +481,11 @@ def _repeat(ask: Ask, quoted: Quoted, now: float) -> Ask:
     return msgspec.structs.replace(
         ask, state=AskState.ANSWERED, answer=answer, answered_at=now, release_at=now, class_seconds=None, is_free=True
     )
+
+
+def _hide_asker(ask: Ask, account: str) -> Ask:
+    """Return an ask without who asked it, with which key and from which account; `account` takes the place of theirs."""
+    return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=account)
 
 
 def _may_see(caller: Caller, entry: TableEntry) -> bool:

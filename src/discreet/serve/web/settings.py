@@ -50,6 +50,7 @@ class WebSettings:
     oidc: OidcSettings | None = None
     trust_proxy: bool = False  # whether X-Forwarded-For is believed
     direct_links: bool = False  # whether opening a one-time link signs in without a button; for loopback alone
+    released: str = ""  # where released answers are mirrored, as stewards read it; empty: nowhere
     pages: bool = True
 
     def __post_init__(self) -> None:

@@ -102,6 +102,7 @@ class Outcomes:
             notes=answer.list_notes(),
             budgets=None if budgets is None else words.state_budgets(*budgets, self._find_other(visit, ask)),
             pipeline=answer.pipeline, verdict=verdict, is_own=ask.person == visit.caller.person.id,
+            release=self._describe_release(visit, ask), released_to=self.web.settings.released,
             address_of_answer=f"{self.web.settings.address}/a/{ask.id}",
             notebook=write_cell(self.web.settings.address, ask), curl=write_curl(self.web.settings.address, ask),
             again=_link_again(ask), arithmetic=() if answer.cost is None else answer.cost.explain_addition(),
@@ -114,9 +115,24 @@ class Outcomes:
         person = self.web.control.find_person(ask.person)
         return ask.person if person is None else to_printable(person.name)
 
+    def _describe_release(self, visit: Visit, ask: Ask) -> str:
+        """Say where a released answer is, for stewards."""
+        if ask.released is None or not visit.caller.is_steward:
+            return ""
+        jobs = [each for each in self.web.control.list_jobs(subject=ask.id) if each.kind == "release"]
+        job = max(jobs, key=lambda each: each.created, default=None)
+        if job is not None and job.result is not None:
+            return f"It is the table {job.result['table']} in {self.web.settings.released or 'the released tables'}."
+        if job is not None and job.error is not None:
+            return f"A worker could not copy it: {job.error.get('detail', 'no reason is known')}"
+        return "A worker is copying it. Load the page again in a moment."
+
     def release(self, visit: Visit) -> Response:
         """Release an answer for tools that read released tables."""
         ask = visit.path("ask")
+        visit.caller.require(Scope.STEWARD)
+        if not self.web.settings.released:
+            raise Refusal(409, "No place for released tables is set. The owner writes [released] into serve.toml.")
         self.pages.stewardship.release_answer(visit.caller, ask, visit.field("title").strip()[:200])
         return redirect(f"/a/{ask}")
 

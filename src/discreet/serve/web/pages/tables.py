@@ -13,6 +13,7 @@ from discreet.serve.web.pages.drawing import Pages, Visit
 from discreet.serve.web.pages.preview import invent_rows
 
 INVENTED_SHOWN = 10
+MAX_RELEASED = 50
 
 
 class Tables:
@@ -29,7 +30,7 @@ class Tables:
         samples = [] if asks or first is None else self._suggest(first["entry"])
         return self.pages.show(
             visit, "home", cards=cards, asks=asks, waiting=self.pages.count_waiting(visit.caller), samples=samples,
-            answered=AskState.ANSWERED,
+            answered=AskState.ANSWERED, released=self.web.list_released(visit.caller, MAX_RELEASED),
         )  # fmt: skip
 
     def _describe(self, visit: Visit, entry: TableEntry, grant: Grant | None) -> dict[str, Any]:
