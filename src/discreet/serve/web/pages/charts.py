@@ -24,8 +24,8 @@ def draw_chart(answer: Answer, visit: Visit, title: str | None = None) -> Respon
         chart: Chart = answer.plot(title=title)
         if visit.field("narrow") == "1":
             chart = Chart(break_titles(narrow(chart.spec), NARROW))
-        elif visit.field("wide") == "1" and "width" in chart.spec:  # one panel; several stand beside one another
-            chart = Chart(break_titles({**chart.spec, "width": WIDE}, WIDE))
+        elif visit.field("wide") == "1":
+            chart = Chart(break_titles(widen(chart.spec), WIDE))
         else:
             chart = Chart(break_titles(chart.spec, chart.spec.get("width", WIDE)))
         if visit.field("dark") == "1":
@@ -48,6 +48,19 @@ def narrow(spec: Any) -> Any:
             for name, each in spec.items()
         }
     return [narrow(each) for each in spec] if isinstance(spec, list | tuple) else spec
+
+
+def widen(spec: Any) -> Any:
+    """Return a chart whose panels are wide, unless several stand beside one another.
+
+    >>> widen({"concat": [{"width": 400}, {"width": 400}], "columns": 1})
+    {'concat': [{'width': 860}, {'width': 860}], 'columns': 1}
+    >>> widen({"concat": [{"width": 400}, {"width": 400}], "columns": 2})["concat"]
+    [{'width': 400}, {'width': 400}]
+    """
+    if isinstance(spec.get("concat"), list | tuple):
+        return {**spec, "concat": [widen(each) for each in spec["concat"]]} if spec.get("columns") == 1 else spec
+    return {**spec, "width": WIDE} if isinstance(spec.get("width"), int) else spec
 
 
 def break_titles(spec: Any, width: int) -> Any:
