@@ -344,12 +344,16 @@ class Web:
         """Return an ask of the caller's, or of anybody's for a steward; for a reader one that a steward released; of another
         analyst's what `share` shows of it."""
         found = self.control.find_ask(ask)
+        if found is not None and (found.person == caller.person.id or caller.is_steward) and caller.may_use(found.table):
+            return found
+        # the same steps for what is not there as for what is not granted
+        grant = self.control.find_grant(caller.person.id, "" if found is None else found.table)
         if found is None or not caller.may_use(found.table):
             raise not_found()
-        if found.person == caller.person.id or caller.is_steward:
-            return found
         if caller.person.role is Role.READER and found.released is not None and found.state is AskState.ANSWERED:
             return _hide_asker(found, "")
+        if grant is None:
+            raise not_found()
         return self.share(caller, found)
 
     def list_released(self, caller: Caller, limit: int) -> list[Ask]:
