@@ -133,12 +133,28 @@ def open_class(
         name=f"class_{secrets.token_hex(4)}", title=title, teacher=teacher, epsilon=str(epsilon), ration=str(ration),
         rows=rows, seed=secrets.token_hex(16), created=now,
     )  # fmt: skip
-    code = "".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
     with control.transaction():
         control.set_setting(_class_key(opened.name), msgspec.json.encode(opened).decode(), by=teacher)
-        control.set_setting(_code_key(code), opened.name)
+        code = change_code(control, opened)
         control.enqueue("open_class", opened.name, by=teacher)
     return opened, code
+
+
+def change_code(control: Control, of: Class, by: str | None = None) -> str:
+    """Return a new join code of a class, which is shown once. Its earlier codes let nobody in any more.
+
+    Raises:
+        BadParameter: if the class is closed.
+    """
+    if of.closed is not None:
+        raise BadParameter("class", of.title, "it is closed", "open another one")
+    code = "".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
+    with control.transaction():
+        for key, value in control.list_settings().items():
+            if key.startswith("class code ") and value == of.name:
+                control.set_setting(key, "")
+        control.set_setting(_code_key(code), of.name, by=by)
+    return code
 
 
 def find_class(control: Control, name: str) -> Class | None:

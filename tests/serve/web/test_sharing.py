@@ -32,7 +32,7 @@ ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with open_service(tmp_path, replace(OPEN, pages=True)) as opened:
+    with open_service(tmp_path, replace(OPEN, pages=True, released="the file out.duckdb")) as opened:
         opened.add_person("cleo", Role.ANALYST)
         opened.add_person("tess", Role.STEWARD)
         account = AccountState.open("employees/cleo", 3, 1e-9, opened.accounts[0].budget.currency, opened.accounts[0])
@@ -340,3 +340,48 @@ def test_a_forecast_is_a_table() -> None:
         ("q1", "n", ("± any value, 2 of 3 reliable", "± 12 rows, 2 of 3 reliable", "± 6 rows, 2 of 3 reliable")),
     )
     assert not view.fits
+
+
+# Released answers
+
+
+def test_a_reader_sees_what_was_released_and_nothing_else(service: Service) -> None:
+    released, kept = service.ask("ada")["id"], service.ask("ada", epsilon=0.2)["id"]
+    rea, bob = sign_in(service, "rea"), sign_in(service, "bob")
+    assert "None yet" in rea.get("/").text
+    service.control.release_ask(released, "sam")
+    home = rea.get("/").text
+    assert f'href="/a/{released}"' in home
+    assert kept not in home
+    page = rea.get(f"/a/{released}")
+    assert page.status_code == 200
+    assert rea.get(f"/a/{released}/chart.svg").status_code == 200
+    assert service.client("rea").get(f"/api/v1/asks/{released}").json()["person"] == ""
+    text = re.sub(r"<[^>]*>", "", page.text)
+    assert "ada" not in text.lower()
+    assert "remaining" not in text
+    assert rea.get(f"/a/{kept}").status_code == 404
+    assert bob.get(f"/a/{released}").status_code == 404  # an analyst without a grant is no reader
+
+
+def test_the_page_says_where_a_released_answer_is(service: Service) -> None:
+    ask, sam = service.ask("ada")["id"], sign_in(service, "sam")
+    assert "the file out.duckdb" in sam.get(f"/a/{ask}").text
+    form = {"form_token": find_form_token(sam), "title": "Staff"}
+    assert sam.post(f"/a/{ask}/release", data=form).status_code == 303
+    assert "A worker is copying it" in sam.get(f"/a/{ask}").text
+    job = service.control.claim("test", kinds=["release"], per_person=None)
+    assert job is not None
+    service.control.finish(job, result={"table": "staff_123456"})
+    assert "It is the table staff_123456 in the file out.duckdb." in sam.get(f"/a/{ask}").text
+
+
+def test_nothing_is_released_where_no_place_is_set(tmp_path: Path) -> None:
+    with open_service(tmp_path, replace(OPEN, pages=True)) as other:
+        ask, sam = other.ask("ada")["id"], sign_in(other, "sam")
+        assert f'action="/a/{ask}/release"' not in sam.get(f"/a/{ask}").text
+        form = {"form_token": find_form_token(sam), "title": "Staff"}
+        assert sam.post(f"/a/{ask}/release", data=form).status_code == 409
+        found = other.control.find_ask(ask)
+        assert found is not None
+        assert found.released is None

@@ -62,6 +62,7 @@ class Tables:
             rows=[[_show(value) for value in row.values()] for row in rows],
             about={name: _address(entry, query) for name in table.columns if (query := suggest_query(table, name))},
             samples=self._suggest(entry), least=words.format_epsilon(table.least_epsilon),
+            neighbours=words.describe_neighbours(entry.neighbours, table),
             classes=[words.format_seconds(each) for each in entry.classes],
         )  # fmt: skip
 
