@@ -53,7 +53,8 @@ class People(Part):
         disabled: bool | None = None,
         by: str | None = None,
     ) -> Person:
-        """Change what is given of a person.
+        """Change what is given of a person. Who is disabled or becomes a steward is signed out everywhere, and their links
+        end: whoever signed in by a link of another steward's acts as no steward.
 
         Raises:
             BadParameter: if there is no such person.
@@ -69,7 +70,7 @@ class People(Part):
                 "UPDATE control_people SET email = ?, subject = ?, disabled = ?, body = ? WHERE id = ?",
                 changed.email, changed.subject, int(changed.disabled), encode(changed), person,
             )  # fmt: skip
-            if disabled:
+            if disabled or (changed.role is Role.STEWARD and found.role is not Role.STEWARD):  # links are a steward's to make
                 transaction.run("DELETE FROM control_logins WHERE person = ?", person)
                 transaction.run("DELETE FROM control_links WHERE person = ?", person)
             self._record(transaction, by, "change person", person, **{key: str(value) for key, value in fields.items()})

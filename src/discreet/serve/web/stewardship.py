@@ -4,6 +4,9 @@ Each action is a line of the audit trail, written in the same transaction; analy
 here opens an account or changes a budget: it puts a job into the queue, and a worker does it. A grant is always a place
 under the root account of a population, so no grant adds to what is promised to the people in the data.
 
+No steward makes a steward, or a link that signs one in: by that, one steward could be the two that `two_stewards_above`
+wants. The command line does it, where the worker runs.
+
 A token cannot make a token that may do more than itself, or that has no ration where it has one.
 """
 
@@ -60,24 +63,29 @@ class Stewardship:
         if not PERSON_ID.fullmatch(id):
             reason = "not 1 to 40 small letters, digits and hyphens"
             raise BadParameter("id", repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
+        _refuse_steward(id, role)
         person = Person(id=id, name=name, role=role, email=email)
         return self.web.control.add_person(person, by=caller.person.id)
 
     def change_person(self, caller: Caller, person: str, role: Role | None, disabled: bool | None) -> Person:
         """Change a person's role, or shut a person out."""
         caller.require(Scope.STEWARD)
-        if self.web.control.find_person(person) is None:
+        found = self.web.control.find_person(person)
+        if found is None:
             raise not_found()
+        if found.role is not Role.STEWARD:
+            _refuse_steward(person, role)
         if person == caller.person.id:
             raise Refusal(409, "You cannot change your own role or shut yourself out. Another steward can.")
         return self.web.control.change_person(person, role=role, disabled=disabled, by=caller.person.id)
 
     def make_link(self, caller: Caller, person: str) -> str:
-        """Return the address that signs a person in once."""
+        """Return the address that signs a person in once: anybody but a steward, in whose name its maker could act."""
         caller.require(Scope.STEWARD)
         found = self.web.control.find_person(person)
         if found is None or found.disabled:
             raise not_found()
+        _refuse_steward(person, found.role)
         secret = self.web.control.add_link(person, by=caller.person.id)
         return f"{self.web.settings.address}/in?once={secret}"
 
@@ -347,6 +355,12 @@ class Stewardship:
             if cursor is None:
                 break
         return found, cursor
+
+
+def _refuse_steward(person: str, role: Role | None) -> None:
+    if role is Role.STEWARD:
+        command = f"discreet serve invite serve.toml {person} --role steward"
+        raise Refusal(403, f"Stewards are added and invited by the owner alone, where the worker runs: {command}.")
 
 
 def find_epsilon(publication: Publication) -> float:
