@@ -11,7 +11,6 @@ grant and rules allow the query; otherwise it goes to a steward like any other.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
 from typing import Any
 
 import msgspec
@@ -40,6 +39,7 @@ from discreet.serve.control.model import (
 )
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import Priced, Quoter, Target
+from discreet.serve.rounding import round_parents, round_snapshot
 from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, decide
 from discreet.serve.schedule import MARGIN, JumpFreeClock, choose_class, makes_moment, measure_backlog
 from discreet.serve.web.bell import Bell
@@ -209,7 +209,8 @@ class Web:
             lineage = self.find_lineage(account)
         if not lineage:
             raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
-        priced = self.quoter.price(entry, lineage, question.query, question.target)
+        shown = lineage if caller.is_steward else round_parents(lineage)
+        priced = self.quoter.price(entry, shown, question.query, question.target)
         root = lineage[-1].account
         recorded = None if question.fresh else self.control.find_answered(root, priced.hash)
         decision = self._decide(caller, entry, grant, question, priced, recorded)
@@ -348,7 +349,7 @@ class Web:
 
     def share(self, caller: Caller, ask: Ask) -> Ask:
         """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
-        be passed on. Who asked it, with which key and from which account, is left out; the account is the caller's own.
+        be passed on. Who asked it, with which key and from which account, is left out; account and cost are the caller's own.
 
         Raises:
             Refusal: 404, as if there were none, in every other case.
@@ -364,7 +365,10 @@ class Web:
         is_free = quoted.approval is None and quoted.refusal is None and quoted.recorded is not None
         if not is_same or not is_free or ask.state is not AskState.ANSWERED:
             raise not_found()
-        return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=quoted.account)
+        return msgspec.structs.replace(
+            ask, person="", key="", token=None, reason=None, account=quoted.account, cost=cost_to_wire(quoted.priced.cost),
+            answer=_show_recorded(ask, quoted.priced),
+        )  # fmt: skip
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
@@ -455,15 +459,20 @@ def _shows_alike(recorded: Ask, question: Question) -> bool:
 
 def _repeat(ask: Ask, quoted: Quoted, now: float) -> Ask:
     """Return an ask that shows what was recorded before. Nothing is charged."""
-    recorded, priced = quoted.recorded, quoted.priced
-    assert recorded is not None
+    assert quoted.recorded is not None
+    return msgspec.structs.replace(
+        ask, state=AskState.ANSWERED, answer=_show_recorded(quoted.recorded, quoted.priced), answered_at=now,
+        release_at=now, class_seconds=None, is_free=True,
+    )  # fmt: skip
+
+
+def _show_recorded(recorded: Ask, priced: Priced) -> dict[str, Any]:
+    """Return a recorded answer with its cost in the account of who sees it, to which nothing was charged."""
     assert recorded.answer is not None
     answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(priced.cost, priced.calibrated.measurement.event)}
     said = explain_recorded(answer["reference"]["entry"])
     answer["notes"] = [*(each for each in answer["notes"] if each != said), said]
-    return msgspec.structs.replace(
-        ask, state=AskState.ANSWERED, answer=answer, answered_at=now, release_at=now, class_seconds=None, is_free=True
-    )
+    return answer
 
 
 def _may_see(caller: Caller, entry: TableEntry) -> bool:
@@ -472,16 +481,3 @@ def _may_see(caller: Caller, entry: TableEntry) -> bool:
 
 def _is_above(account: str, mine: set[str]) -> bool:
     return any(each == account or each.startswith(f"{account}/") for each in mine)
-
-
-def round_snapshot(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot whose remaining budget is rounded down to whole percents: it moves when others ask.
-
-    >>> shown = Snapshot(account="a", parent=None, root="a", currency="pure", limit="2", delta_limit="0", delta="0",
-    ...     spent="1/3", delta_spent="0")
-    >>> round_snapshot(shown).budget.remaining
-    Fraction(83, 50)
-    """
-    limit, spent = Fraction(snapshot.limit), Fraction(snapshot.spent)
-    left = Fraction(floor(100 * (limit - spent) / limit), 100) * limit
-    return msgspec.structs.replace(snapshot, spent=str(limit - left), debits=0)
