@@ -14,6 +14,8 @@ from discreet.serve.control.base import Part, decode, digest_secret, encode, fin
 from discreet.serve.control.database import Transaction
 from discreet.serve.control.model import Link, Login, Person, Role, Scope, Token
 
+ACTORS = frozenset({"worker", "oidc"})
+"""What the trail calls parts of the service: a person of that name would read their lines."""
 TOKEN_PREFIX = "dsc_"
 """What a token begins with, so that scanners find one that was published by mistake."""
 LAST_USED_SECONDS = 60.0
@@ -27,8 +29,10 @@ class People(Part):
         """Add a person.
 
         Raises:
-            BadParameter: if the id or the OIDC subject is taken.
+            BadParameter: if the id or the OIDC subject is taken, or the id is reserved.
         """
+        if person.id in ACTORS:
+            raise BadParameter("person", repr(person.id), "the audit trail calls a part of the service so", "choose another id")
         person = msgspec.structs.replace(person, created=person.created or self._clock())
         with self._write() as transaction:
             transaction.lock(f"person {person.id}")

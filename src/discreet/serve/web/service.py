@@ -152,13 +152,18 @@ class Web:
             raise not_found()
         return caller.token.accounts[entry.population]
 
+    def list_own_accounts(self, caller: Caller) -> set[str]:
+        """Return the accounts that the caller asks from: those of a token, and of the grants of tables that it reaches."""
+        grants = self.control.list_grants(person=caller.person.id)
+        mine = {grant.account for grant in grants if caller.may_use(grant.table)}
+        return mine if caller.token is None else mine | set(caller.token.accounts.values())
+
     def describe_account(self, caller: Caller, account: str) -> dict[str, Any]:
         """Return an account and its parents. What remains of one that others spend from, too, is rounded down to 1%."""
-        mine = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
-        if caller.token is not None:
-            mine |= set(caller.token.accounts.values())
+        mine = self.list_own_accounts(caller)
         is_mine = _is_above(account, mine)
-        lineage = self.find_lineage(account) if is_mine or caller.is_steward else []  # else not even looked for
+        may_see = is_mine or (caller.is_steward and not caller.is_limited)
+        lineage = self.find_lineage(account) if may_see else []  # else not even looked for
         if not is_mine and not lineage:
             raise not_found()
         if not lineage:
@@ -171,10 +176,8 @@ class Web:
 
     def list_accounts(self, caller: Caller) -> list[dict[str, Any]]:
         """Return the accounts that the caller asks from, or all for a steward."""
-        names = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
-        if caller.token is not None:
-            names |= set(caller.token.accounts.values())
-        if caller.is_steward:
+        names = self.list_own_accounts(caller)
+        if caller.is_steward and not caller.is_limited:
             names |= {each.account for each in self.control.list_snapshots()}
         return [self.describe_account(caller, each) for each in sorted(names) if self.find_lineage(each)]
 
