@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from discreet.errors import EngineFailed
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entries import Debit
+from discreet.ledger.entries import Debit, FailureRecorded
 from discreet.ledger.verify import verify
 from discreet.serve.config import PopulationConfig
 from discreet.serve.control.base import new_id
@@ -184,6 +185,15 @@ def test_without_a_schedule_they_do(tmp_path: Path) -> None:
     assert slow[1] - quick[1] > 0.2
 
 
+def add_publication(service: Service) -> Publication:
+    """Add a publication that was approved."""
+    heads = Publication(
+        id=new_id(), title="Heads", table="people", plan=PLAN, by="ada", state=PublicationState.RUNNING, created=0.0
+    )
+    service.control.add_publication(heads)
+    return heads
+
+
 def test_a_publication_leaves_at_the_end_of_a_class(tmp_path: Path) -> None:
     write_table(tmp_path / "data")
     with start_service(configure(tmp_path / "data", classes=(1.5, 4.0), epsilon=40), "ada") as service:
@@ -195,12 +205,40 @@ def test_a_publication_leaves_at_the_end_of_a_class(tmp_path: Path) -> None:
                 return original(bounded)
 
             service.change_engine(slow)
-            heads = Publication(
-                id=new_id(), title="Heads", table="people", plan=PLAN, by="ada", state=PublicationState.RUNNING, created=0.0
-            )
-            service.control.add_publication(heads)
+            heads = add_publication(service)
             start = time.monotonic()
             assert service.wait_for_job("publication", heads.id, {"step": "publish"}).state == "done"
             times.append(time.monotonic() - start)
     assert times[1] == pytest.approx(times[2], abs=0.3)
     assert min(times) >= 1.5
+
+
+def test_a_publication_that_fails_tells_it_at_the_end_of_a_class(tmp_path: Path) -> None:
+    """Before, neither the ledger nor the fate of another ask tells that its query failed; and no other query reads rows."""
+    runs: list[float] = []
+
+    def broken(original: Any, bounded: Any) -> Any:
+        runs.append(time.monotonic())
+        raise EngineFailed
+
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0), epsilon=40), "ada", "bob") as service:
+        service.change_engine(broken)
+        heads = add_publication(service)
+        service.control.enqueue("publication", heads.id, {"step": "publish"})
+        while not runs:
+            time.sleep(0.002)
+        asked = service.ask("bob", epsilon="0.02")
+        time.sleep(0.1)
+        assert service.find(asked).state is AskState.RUNNING
+        assert not service.list_entries(FailureRecorded)
+        assert service.control.find_publication(heads.id) == heads
+        assert time.monotonic() - runs[0] < 0.9
+        assert service.wait(asked).state is AskState.FAILED
+        while (found := service.control.find_publication(heads.id)) == heads:
+            time.sleep(0.002)
+        assert found is not None
+        assert found.state is PublicationState.FAILED
+        assert found.problem is not None
+        assert found.problem["detail"] == str(EngineFailed())
+        assert len(service.list_entries(FailureRecorded)) == len(runs) == 1

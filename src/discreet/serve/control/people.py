@@ -12,6 +12,7 @@ import msgspec
 from discreet.errors import BadParameter
 from discreet.serve.control.base import Part, decode, digest_secret, encode, find, new_id
 from discreet.serve.control.database import Transaction
+from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Link, Login, Person, Role, Scope, Token
 
 ACTORS = frozenset({"worker", "oidc"})
@@ -29,16 +30,16 @@ class People(Part):
         """Add a person.
 
         Raises:
-            BadParameter: if the id or the OIDC subject is taken, or the id is reserved.
+            PersonExists: if the id or the OIDC subject is taken, or the id is reserved.
         """
         if person.id in ACTORS:
-            raise BadParameter("person", repr(person.id), "the audit trail calls a part of the service so", "choose another id")
+            raise PersonExists(person.id)
         person = msgspec.structs.replace(person, created=person.created or self._clock())
         with self._write() as transaction:
             transaction.lock(f"person {person.id}")
             taken = transaction.run("SELECT id FROM control_people WHERE id = ? OR subject = ?", person.id, person.subject)
             if taken.fetchone() is not None:
-                raise BadParameter("person", repr(person.id), "there is such a person already", "choose another id")
+                raise PersonExists(person.id)
             transaction.run(
                 "INSERT INTO control_people (id, email, subject, disabled, body) VALUES (?, ?, ?, ?, ?)",
                 person.id, person.email, person.subject, int(person.disabled), encode(person),
@@ -74,7 +75,9 @@ class People(Part):
                 "UPDATE control_people SET email = ?, subject = ?, disabled = ?, body = ? WHERE id = ?",
                 changed.email, changed.subject, int(changed.disabled), encode(changed), person,
             )  # fmt: skip
-            if disabled or (changed.role is Role.STEWARD and found.role is not Role.STEWARD):  # links are a steward's to make
+            if disabled or (
+                changed.role is Role.STEWARD and found.role is not Role.STEWARD
+            ):  # links are a steward's to make
                 transaction.run("DELETE FROM control_logins WHERE person = ?", person)
                 transaction.run("DELETE FROM control_links WHERE person = ?", person)
             self._record(transaction, by, "change person", person, **{key: str(value) for key, value in fields.items()})

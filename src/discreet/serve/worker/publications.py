@@ -5,6 +5,8 @@ in it is refused. Source, policy, account and key are those of the service.
 """
 
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 from discreet.errors import BadParameter, QueryRefused
 from discreet.serve.control.model import Publication
 from discreet.serve.control.store import Control
+from discreet.serve.worker.holding import HeldAccount
 from discreet.serve.worker.tables import Tables
 from discreet.workload.forecast import forecast_budgets
 from discreet.workload.planning import WorkloadPlan, plan_for_session
@@ -23,30 +26,45 @@ ALLOWED = {"title", "confidence", "questions", "budget"}
 ALLOWED_BUDGET = {"epsilon"}
 
 
-def plan_publication(tables: Tables, control: Control, publication: Publication) -> WorkloadPlan:
-    """Return the plan of a publication with its noise, on the table and the account of who asked for it."""
+def plan_publication(tables: Tables, control: Control, publication: Publication) -> tuple[WorkloadPlan, HeldAccount]:
+    """Return the plan of a publication with its noise, on the table and the account of who asked for it; and the account."""
     _check_keys(publication.plan)
     entry, grant = control.find_table(publication.table), control.find_grant(publication.by, publication.table)
     if entry is None or grant is None:
         raise QueryRefused("You may not ask of this table", "ask its steward for a grant")
-    session, _ = tables.open_session(publication.table, grant.account, entry.policy_hash)
+    session, account = tables.open_session(publication.table, grant.account, entry.policy_hash)
     parsed = parse_workload(f'source = "{publication.table}"\n{publication.plan}', Path())
     workload = replace(
         parsed, ledger=tables.config.ledger, account=grant.account, id=f"publication:{publication.id}", text=""
     )
-    return plan_for_session(workload, session)
+    return plan_for_session(workload, session), account
 
 
 def quote_workload(tables: Tables, control: Control, publication: Publication) -> dict[str, Any]:
     """Return what a publication would cost, and what half, the same and twice the budget would buy. No row is read."""
-    plan = plan_publication(tables, control, publication)
+    plan, _ = plan_publication(tables, control, publication)
     return {"cost": plan.cost.to_dict(), "fits": plan.fits, "budgets": [each.to_dict() for each in forecast_budgets(plan)]}
 
 
-def publish_workload(tables: Tables, control: Control, publication: Publication, folder: Path) -> Published:
-    """Charge the account once, answer all queries and write the folder."""
-    plan = plan_publication(tables, control, publication)
-    published = publish(plan, folder, key=tables.config.key, spreadsheet=True)
+@contextmanager
+def hold_failures(account: HeldAccount, wait: Callable[[], None]) -> Iterator[None]:
+    """Record the failures of this block after `wait` alone: an analyst who asks meanwhile does not learn of them."""
+    with account.hold(answers=False) as held:
+        try:
+            yield
+        except Exception:
+            wait()
+            held.record_failures()
+            raise
+
+
+def publish_workload(
+    tables: Tables, control: Control, publication: Publication, folder: Path, wait: Callable[[], None]
+) -> Published:
+    """Charge the account once, answer all queries and write the folder. A failure leaves after `wait`."""
+    plan, account = plan_publication(tables, control, publication)
+    with hold_failures(account, wait):
+        published = publish(plan, folder, key=tables.config.key, spreadsheet=True)
     (folder / "plan.toml").write_text(publication.plan, encoding="utf-8")
     return published
 
