@@ -1,9 +1,9 @@
 """What people see of an account that others spend from, too: whole percents, rounded down.
 
-The exact balance of a root moves with every debit, so it would tell an analyst when others asked and for how much. Everything
-that an analyst is shown or refused by follows from rounded parents: budgets, quotes, whether a cost fits, and refusals. So
-nothing can be found out by trying costs, and the last percent of a root is out of the reach of analysts who ask from an account
-under it.
+The exact balance of a root moves with every debit, so it would tell an analyst when others asked and for how much.
+Everything that an analyst is shown or refused by follows from rounded parents: budgets, quotes, whether a cost fits, and
+refusals. So nothing can be found out by trying costs, and the last percent of a root is out of the reach of analysts who ask
+from an account under it.
 """
 
 from collections.abc import Sequence

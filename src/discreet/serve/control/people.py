@@ -75,9 +75,7 @@ class People(Part):
                 "UPDATE control_people SET email = ?, subject = ?, disabled = ?, body = ? WHERE id = ?",
                 changed.email, changed.subject, int(changed.disabled), encode(changed), person,
             )  # fmt: skip
-            if disabled or (
-                changed.role is Role.STEWARD and found.role is not Role.STEWARD
-            ):  # links are a steward's to make
+            if disabled or (changed.role is Role.STEWARD and found.role is not Role.STEWARD):
                 transaction.run("DELETE FROM control_logins WHERE person = ?", person)
                 transaction.run("DELETE FROM control_links WHERE person = ?", person)
             self._record(transaction, by, "change person", person, **{key: str(value) for key, value in fields.items()})

@@ -28,8 +28,8 @@ MAX_STREAMS = 20
 MAX_INVENTED = 100_000
 CERTIFICATE_SECONDS = 20.0
 OTHERS_CERTIFICATE = (
-    "Another analyst paid for this answer, and its certificate names their account. Ask them or a steward for it, or ask the "
-    "query with `fresh`, which is charged to you."
+    "Another analyst paid for this answer, and its certificate names their account. Ask them or a steward for it, or ask "
+    "the query with `fresh`, which is charged to you."
 )
 
 FILES: dict[int | str, dict[str, Any]] = {

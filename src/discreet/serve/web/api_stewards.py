@@ -60,7 +60,11 @@ def add_people(router: APIRouter, web: Web, find_caller: Any) -> None:
         caller.require(Scope.READ)
         if person is not None and person != caller.person.id:
             caller.require(Scope.STEWARD)
-        tokens = (caller.token,) if caller.is_limited else control.list_tokens(person or caller.person.id)
+        tokens = (
+            (caller.token,)
+            if caller.token is not None and caller.is_limited
+            else control.list_tokens(person or caller.person.id)
+        )
         return json({"items": [to_plain(each) for each in tokens], "cursor": None})
 
     @router.delete("/tokens/{token}", responses=describe_json(), summary="Revoke this token; others on the page /me")

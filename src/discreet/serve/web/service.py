@@ -356,7 +356,7 @@ class Web:
 
     def share(self, caller: Caller, ask: Ask) -> Ask:
         """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
-        be passed on. Who asked it, with which key and from which account, is left out; account and cost are the caller's own.
+        be passed on. Who asked it, with which key and from which account, is left out; account and cost are the caller's.
 
         Raises:
             Refusal: 404, as if there were none, in every other case.

@@ -221,7 +221,7 @@ class Jobs:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
         except BudgetExceeded as refused:  # others spent it since the quote; how much remains of a parent is theirs
-            self._forget(running)
+            self.delivery.forget(running)
             states, _ = self.tables.read_accounts(account)
             raise round_refusal(refused, [*map(Snapshot.of, states)]) from None
         except DiscreetError:
