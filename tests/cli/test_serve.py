@@ -18,7 +18,9 @@ import httpx
 import pytest
 
 from discreet.remote.client import open_remote
+from discreet.serve.checking import invite_person
 from discreet.serve.config import read_folder
+from discreet.serve.control.model import Role
 from discreet.serve.control.store import open_control
 from tests.support import console
 
@@ -166,6 +168,12 @@ def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Pa
     assert run("policy-accept", str(folder), "people", str(wider.version)).returncode == 2
     link = run("invite", str(folder), "eve", "--role", "reader")
     assert link.stdout.startswith(f"{address}/in?once=")  # where the service ran, and not the port of the default
+    with open_control(config.control, create=False) as control:
+        for role, expected in (("analyst", Role.READER), ("steward", Role.STEWARD)):  # the owner alone makes stewards
+            assert "/in?once=" in invite_person(config, "eve", role)
+            found = control.find_person("eve")
+            assert found is not None
+            assert found.role is expected
 
 
 def test_the_state_is_for_the_owner_alone(folder: Path) -> None:

@@ -1,8 +1,10 @@
 """The client against services that lose connections, are full, lie, redirect or were set back."""
 
+import gzip
 import json
 import os
 import stat
+import tracemalloc
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -315,6 +317,48 @@ def test_a_mirror_that_lags_is_no_alarm(fake: Fake) -> None:
     fake.service["head"] = {"number": 6, "hash": "aa6"}
     people.ask(BY_DEPARTMENT, epsilon=1)
     fake.open()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("gzip", "more than 10,000 bytes"),
+        ("identity", "more than 10,000 bytes"),
+        ("gzip, gzip", "an encoding that was not asked for"),
+        ("deflate", "an encoding that was not asked for"),
+    ],
+)
+def test_what_is_small_until_it_is_unpacked_fills_no_memory(
+    fake: Fake, encoding: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant unpacks what comes before it counts: two layers of gzip make gigabytes of a few kilobytes."""
+    people, packed = fake.open(), gzip.compress(b" " * 20_000_000)
+    monkeypatch.setattr("discreet.remote.connection.MAX_BYTES", 10_000)
+    if encoding == "gzip, gzip":
+        packed = gzip.compress(packed)
+    fake.script = [lambda _: httpx.Response(200, headers={"Content-Encoding": encoding}, stream=httpx.ByteStream(packed))]
+    tracemalloc.start()
+    try:
+        with pytest.raises(ServiceUnavailable, match=said):
+            people.quote(BY_DEPARTMENT, epsilon=1)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_answer_may_be_compressed_once(fake: Fake) -> None:
+    people = fake.open()
+
+    def pack(request: httpx.Request) -> httpx.Response:
+        body = httpx.ByteStream(gzip.compress(fake.answer(request).content))
+        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=body)
+
+    fake.script = [pack]
+    assert people.quote(BY_DEPARTMENT, epsilon=1).cost == fake.people.quote(BY_DEPARTMENT, epsilon=1).cost
+    assert fake.requests[-1].headers["Accept-Encoding"] == "gzip"
+    fake.script = [lambda _: httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"{}"))]
+    with pytest.raises(ServiceUnavailable, match="not compressed"):
+        people.quote(BY_DEPARTMENT, epsilon=1)
 
 
 def test_certificates_and_what_a_service_refuses(fake: Fake) -> None:

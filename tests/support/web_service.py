@@ -22,10 +22,13 @@ from discreet.serve.control.model import (
     Scope,
     Snapshot,
     TableEntry,
+    Token,
 )
 from discreet.serve.control.store import Control, open_control
 from discreet.serve.web.app import create_app
 from discreet.serve.web.settings import WebSettings
+from discreet.serve.web.signing_in import Caller
+from discreet.serve.web.stewardship import Stewardship
 from discreet.session.connect import connect
 from tests.support.policies import make_policy
 
@@ -100,6 +103,13 @@ class Service:
         held = scopes if role is Role.STEWARD else tuple(each for each in scopes if each is not Scope.STEWARD)
         self.tokens[name] = self.control.add_token(name, "test", scopes=held)[1]
         return self.tokens[name]
+
+    def make_token(self, person: str = "ada", **given: Any) -> tuple[Token, str]:
+        """Make a token as a person does in the browser. Returns it and its secret."""
+        found = self.control.find_person(person)
+        assert found is not None
+        wanted = {"label": "x", "scopes": (Scope.ASK, Scope.READ), "tables": None, "days": 90.0, "epsilon": None} | given
+        return Stewardship(self.web).add_token(Caller(found), **wanted)
 
     def register(self, **fields: Any) -> TableEntry:
         """Register the table, with other fields than before."""

@@ -169,13 +169,16 @@ def accept_policy(config: ServiceConfig, table: str, version: int) -> Path:
 
 
 def invite_person(config: ServiceConfig, person: str, role: str) -> str:
-    """Add a person if new, and return a link that signs them in once."""
+    """Add a person if new, make a steward of one who is to be, and return a link that signs them in once."""
     try:
         wanted = Role(role)
     except ValueError:
         names = ", ".join(each.value for each in Role)
         raise BadParameter("role", repr(role), "there is no such role", f"take one of: {names}") from None
     with open_control(config.control, create=False, clock=JumpFreeClock().now) as control:
-        if control.find_person(person) is None:
+        found = control.find_person(person)
+        if found is None:
             control.add_person(Person(id=person, name=person, role=wanted), by=COMMAND_LINE)
+        elif wanted is Role.STEWARD:
+            control.change_person(person, role=wanted, by=COMMAND_LINE)
         return f"{find_address(config, control)}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"

@@ -256,8 +256,9 @@ def test_a_certificate_is_a_workers_job(service: Service) -> None:
     claimed = service.control.claim("test", kinds=["certificate"])
     assert claimed is not None
     assert claimed.id == job.id
-    service.control.finish(claimed, {"certificate": {"format": "x"}})
-    assert service.client("ada").get(f"/api/v1/asks/{ask}/certificate").json() == {"format": "x"}
+    signed = {"entry": '{"id":"ada:k"}', "earlier": [], "format": "x"}
+    service.control.finish(claimed, {"certificate": signed})
+    assert service.client("ada").get(f"/api/v1/asks/{ask}/certificate").json() == signed
 
 
 def test_what_remains_of_the_root_is_rounded_for_analysts(service: Service) -> None:

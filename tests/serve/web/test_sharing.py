@@ -102,6 +102,62 @@ def test_anothers_page_tells_nothing_of_the_person_who_asked(service: Service) -
     assert "You have ε = 3 of 3" in text
 
 
+def test_a_shared_answer_states_the_cost_in_the_account_of_who_sees_it(service: Service) -> None:
+    """The mutant shows the cost as it was stored: Ada's limit and what she had left."""
+    account = AccountState.open("employees/cleo", 1, 1e-9, service.accounts[0].budget.currency, service.accounts[0])
+    service.control.save_snapshots([msgspec.structs.replace(Snapshot.of(account), entry=1)])
+    ask = service.ask("ada")
+    shown = service.client("cleo").get(f"/api/v1/asks/{ask['id']}").json()
+    downloaded = service.client("cleo").get(f"/api/v1/asks/{ask['id']}/answer?format=json").json()
+    own = service.client("cleo").get("/api/v1/accounts/employees/cleo").json()["lineage"][0]["budget"]
+    assert ask["cost"]["limit"] != own["limit"]
+    for cost in (shown["cost"], shown["answer"]["cost"], downloaded["cost"]):
+        assert (cost["limit"], cost["remaining"], cost["amount"]) == (own["limit"], own["remaining"], ask["cost"]["amount"])
+    assert shown["answer"]["charged"] is downloaded["charged"] is False
+    assert shown["answer"]["record"] == ask["answer"]["record"]
+
+
+def test_a_certificate_is_for_who_paid_and_for_stewards(service: Service) -> None:
+    """The mutant sends it to whoever sees the answer: the debit in it names Ada, her key and what she has spent."""
+    ask, free = service.ask("ada")["id"], service.ask("cleo")["id"]
+    assert service.client("cleo").get(f"/api/v1/asks/{ask}/certificate").status_code == 403
+    assert not [each for each in service.control.list_jobs() if each.kind == "certificate"]  # no worker signs it
+    certificate = {"entry": '{"account":"employees/ada","id":"ada:monday"}', "earlier": []}
+    for id in (ask, free):
+        service.control.enqueue("certificate", id)
+        job = service.control.claim("test", kinds=["certificate"])
+        assert job is not None
+        service.control.finish(job, {"certificate": certificate})
+    cleo = sign_in(service, "cleo")
+    for id in (ask, free):
+        refused = service.client("cleo").get(f"/api/v1/asks/{id}/certificate")
+        assert refused.status_code == 403
+        assert "ada" not in refused.text
+        assert cleo.get(f"/a/{id}/certificate.json").status_code == 403
+        assert cleo.post(f"/a/{id}/check", data={"form_token": find_form_token(cleo)}).status_code == 403
+        assert service.client("sam").get(f"/api/v1/asks/{id}/certificate").json() == certificate
+    assert service.client("ada").get(f"/api/v1/asks/{ask}/certificate").json() == certificate
+    assert sign_in(service, "ada").get(f"/a/{ask}/certificate.json").json() == certificate
+
+
+def test_nothing_tells_an_analyst_the_exact_balance_of_the_root(service: Service) -> None:
+    """The mutant prices against the exact root: a refusal, and which ε is refused, then tell what others have spent."""
+    browser, said = sign_in(service, "cleo"), list[list[str]]()
+    for share in (Fraction(501, 1000), Fraction(509, 1000)):
+        service.control.save_snapshots([with_spent(service, "employees", share)])
+        answers = [
+            service.client("cleo").post("/api/v1/asks", json=ASK | {"epsilon": epsilon}) for epsilon in ("2.9", "2.07")
+        ]
+        assert [each.status_code for each in answers] == [409, 409]
+        quoted = service.client("cleo").post("/api/v1/quotes", json=ASK | {"epsilon": "2.07"})
+        page = browser.get("/t/people/ask", params={"query": QUERY, "epsilon": "2.07"})
+        said.append([*(each.text for each in answers), quoted.text, re.sub(r'value="[^"]+"', "", page.text)])
+    assert said[0] == said[1]
+    remaining = Fraction(msgspec.json.decode(said[0][0])["fields"]["remaining"])
+    assert remaining == Fraction(49, 100) * Fraction(Snapshot.of(service.accounts[0]).limit)
+    assert service.client("ada").post("/api/v1/asks", json=ASK | {"epsilon": "2.05"}).status_code == 202
+
+
 def with_spent(service: Service, account: str, spent: Fraction) -> Snapshot:
     before = service.control.find_snapshot(account)
     assert before is not None

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +307,9 @@ def test_analysts_together_never_pass_the_root(tmp_path: Path) -> None:
         refused = next(each for each in ended if each.state is AskState.REFUSED)
         assert refused.problem is not None
         assert refused.problem["error"] == "BudgetExceeded"
+        remaining = Fraction(refused.problem["fields"]["remaining"])
+        assert remaining < root.remaining
+        assert (remaining / root.limit * 100).denominator == 1  # whole percents: others spend from the root, too
 
 
 def test_without_a_schedule_answers_leave_when_they_are_ready(tmp_path: Path) -> None:

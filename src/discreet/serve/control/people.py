@@ -15,6 +15,8 @@ from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Link, Login, Person, Role, Scope, Token
 
+ACTORS = frozenset({"worker", "oidc"})
+"""What the trail calls parts of the service: a person of that name would read their lines."""
 TOKEN_PREFIX = "dsc_"
 """What a token begins with, so that scanners find one that was published by mistake."""
 LAST_USED_SECONDS = 60.0
@@ -28,8 +30,10 @@ class People(Part):
         """Add a person.
 
         Raises:
-            PersonExists: if the id or the OIDC subject is taken.
+            PersonExists: if the id or the OIDC subject is taken, or the id is reserved.
         """
+        if person.id in ACTORS:
+            raise PersonExists(person.id)
         person = msgspec.structs.replace(person, created=person.created or self._clock())
         with self._write() as transaction:
             transaction.lock(f"person {person.id}")
@@ -54,7 +58,8 @@ class People(Part):
         disabled: bool | None = None,
         by: str | None = None,
     ) -> Person:
-        """Change what is given of a person.
+        """Change what is given of a person. Who is disabled or becomes a steward is signed out everywhere, and their links
+        end: whoever signed in by a link of another steward's acts as no steward.
 
         Raises:
             BadParameter: if there is no such person.
@@ -70,7 +75,7 @@ class People(Part):
                 "UPDATE control_people SET email = ?, subject = ?, disabled = ?, body = ? WHERE id = ?",
                 changed.email, changed.subject, int(changed.disabled), encode(changed), person,
             )  # fmt: skip
-            if disabled:
+            if disabled or (changed.role is Role.STEWARD and found.role is not Role.STEWARD):
                 transaction.run("DELETE FROM control_logins WHERE person = ?", person)
                 transaction.run("DELETE FROM control_links WHERE person = ?", person)
             self._record(transaction, by, "change person", person, **{key: str(value) for key, value in fields.items()})

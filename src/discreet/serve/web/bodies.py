@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.query.parser import MAX_CHARACTERS
-from discreet.serve.control.model import Role, Rules, Scope
+from discreet.serve.control.model import Role, Rules
 from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
 from discreet.serve.web.stewardship import PERSON_ID
@@ -88,19 +88,6 @@ class AskBody(QuoteBody):
     simultaneous: bool = False
     fresh: bool = False
     purpose: Text = ""
-
-
-class TokenBody(Body):
-    """A token of one's own. `epsilon` gives it a budget of its own under one's account."""
-
-    label: Name
-    scopes: Annotated[list[Annotated[Scope, Field(strict=False)]], Field(min_length=1, max_length=10)] = [
-        Scope.ASK,
-        Scope.READ,
-    ]
-    tables: list[Name] | None = None
-    days: Annotated[float, Field(gt=0, le=3650)] = 90.0
-    epsilon: NumberText | None = None
 
 
 class PersonBody(Body):

@@ -39,7 +39,7 @@ class WebSettings:
     address: str = "http://127.0.0.1:8765"
     name: str = "discreet"
     extra_hosts: tuple[str, ...] = ()  # that a proxy or a health check uses
-    quotes_per_second: float | None = 5.0  # of one token; None: no limit
+    quotes_per_second: float | None = 5.0  # of one person; None: no limit
     asks_per_hour: float | None = 60.0
     max_waiting: int | None = 10  # asks of one person that wait or run
     max_body: int = 1_000_000

@@ -52,8 +52,8 @@ class Caller:
 
     @property
     def limit_key(self) -> str:
-        """What limits are counted by."""
-        return f"token:{self.token.id}" if self.token else f"person:{self.person.id}"
+        """What limits are counted by: the person, who may have many tokens."""
+        return self.person.id
 
     def require(self, scope: Scope) -> None:
         """Refuse what the token may not be used for, or what the role does not include."""
@@ -63,6 +63,21 @@ class Caller:
             raise Refusal(403, f"The token lacks the scope `{scope}`. Make one that has it.")
         if scope is Scope.ASK and self.person.role is Role.READER:
             raise Refusal(403, "A reader sees released answers and cannot ask. Ask a steward for the role of an analyst.")
+
+    def require_browser(self) -> None:
+        """Refuse a token what would outlive it: a thief's access ends when the token that was stolen is revoked."""
+        if self.token is not None:
+            raise Refusal(403, "A token makes no tokens or links, and ends no token but itself. Sign in and use the pages.")
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a token is used that reaches some tables alone."""
+        return self.token is not None and self.token.tables is not None
+
+    def require_all_tables(self) -> None:
+        """Refuse a token that reaches some tables alone what is about all of them."""
+        if self.is_limited:
+            raise Refusal(403, "The token is limited to some tables, and this is about all. Use one without that limit.")
 
     def may_use(self, table: str) -> bool:
         """Whether the token reaches a table."""

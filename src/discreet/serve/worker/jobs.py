@@ -45,6 +45,7 @@ from discreet import __version__
 from discreet.engines.base import owner_log
 from discreet.errors import (
     BadParameter,
+    BudgetExceeded,
     DiscreetError,
     EngineFailed,
     LedgerCorrupted,
@@ -62,9 +63,10 @@ from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
-from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, Publication, PublicationState
+from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, Publication, PublicationState, Snapshot
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import parse_once
+from discreet.serve.rounding import round_refusal
 from discreet.serve.schedule import (
     JumpFreeClock,
     choose_class,
@@ -219,6 +221,10 @@ class Jobs:
             self.delivery.forget(running)
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
+        except BudgetExceeded as refused:  # others spent it since the quote; how much remains of a parent is theirs
+            self.delivery.forget(running)
+            states, _ = self.tables.read_accounts(account)
+            raise round_refusal(refused, [*map(Snapshot.of, states)]) from None
         except DiscreetError:
             self.delivery.forget(running)
             raise

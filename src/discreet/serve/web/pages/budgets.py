@@ -14,6 +14,7 @@ from discreet import __version__
 from discreet.accounting.cost import format_percent_up
 from discreet.serve import classroom
 from discreet.serve.control.model import AskState, JobState, Scope, Snapshot
+from discreet.serve.rounding import round_snapshot
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
 from discreet.serve.web.pages.history import (
@@ -28,7 +29,6 @@ from discreet.serve.web.pages.history import (
     read_amount,
     state_so_far,
 )
-from discreet.serve.web.service import round_snapshot
 from discreet.serve.web.signing_in import Caller
 
 MAX_PROMISED = 200

@@ -30,9 +30,10 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from discreet import __version__
 from discreet.errors import DiscreetError
 from discreet.serve.control.model import RequestState, Role
+from discreet.serve.rounding import round_snapshot
 from discreet.serve.web.pages import words
 from discreet.serve.web.problems import Refusal, to_response
-from discreet.serve.web.service import Web, round_snapshot
+from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import FORM_TOKEN, Caller
 from discreet.serve.web.stewardship import Stewardship
 from discreet.text import to_printable

@@ -19,7 +19,7 @@ from discreet.query.answer import Answer
 from discreet.remote.wire import answer_from_wire, cost_from_wire
 from discreet.serve.control.model import RELEASED, Ask, AskState, JobState, Scope
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer
-from discreet.serve.web.api_outcomes import CERTIFICATE_SECONDS, find_answered, find_certificate, wait_for_job
+from discreet.serve.web.api_outcomes import fetch_certificate, find_answered
 from discreet.serve.web.api_stewards import check_certificate
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.charts import draw_chart
@@ -168,17 +168,17 @@ class Outcomes:
         app, signing = self.pages.app, self.web.signing
 
         async def find(request: Request, form_token: str | None) -> tuple[Visit, Ask, Any]:
-            def recognise() -> tuple[Visit, Ask, Any]:
+            def recognise() -> tuple[Visit, Ask]:
                 caller = signing.find_caller(request)
                 if caller is None:
                     raise Refusal(401, "You are not signed in. Sign in, and open the page again.")
                 if form_token is not None:
                     signing.check_form(caller, form_token)
                 ask = find_answered(self.web, caller, request.path_params["ask"])
-                return Visit(request, caller, {}), ask, find_certificate(self.web, ask)
+                return Visit(request, caller, {}), ask
 
-            visit, ask, job = await run_in_threadpool(recognise)
-            return visit, ask, await wait_for_job(self.web, job, CERTIFICATE_SECONDS)
+            visit, ask = await run_in_threadpool(recognise)
+            return visit, ask, await fetch_certificate(self.web, visit.caller, ask)
 
         async def send(request: Request) -> Response:
             _, ask, job = await find(request, None)
