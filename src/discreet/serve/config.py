@@ -121,7 +121,7 @@ class ReleasedConfig:
 
     @property
     def name(self) -> str:
-        """What people are told of it: a schema, or the name of the file or folder without its path."""
+        """What the pages call it: a schema, or the name of the file or folder without its path."""
         return f"the schema {self.schema}" if is_postgres(self.location) else Path(self.location).name
 
 
