@@ -137,15 +137,34 @@ class Records(Part):
         approves twice counts once, and who proposed it does not count.
 
         Raises:
+            StateChanged: if it was decided, or has no quote yet: an approval is of what the quote says.
+        """
+        with self._write() as transaction:
+            transaction.lock(f"approvals of {publication}")
+            found = self.find_publication(publication)
+            if found is not None and found.quote is None:
+                raise StateChanged(f"The publication {publication}", "not quoted yet", PublicationState.RUNNING)
+            approvals = () if found is None else add_approval(found.approvals, by, found.by, needed)
+            to = PublicationState.RUNNING if len(approvals) >= needed else PublicationState.APPROVAL
+            self._record(transaction, by, "approve publication", publication, stewards=len(approvals), needed=needed)
+            return self.change_publication(publication, PublicationState.APPROVAL, to, by=by, approvals=approvals)
+
+    def quote_publication(self, publication: str, quote: dict[str, Any]) -> dict[str, Any]:
+        """Store the quote of a publication, unless it has one. Returns the one that it has then.
+
+        Raises:
             StateChanged: if it was decided.
         """
         with self._write() as transaction:
             transaction.lock(f"approvals of {publication}")
             found = self.find_publication(publication)
-            approvals = () if found is None else add_approval(found.approvals, by, found.by, needed)
-            to = PublicationState.RUNNING if len(approvals) >= needed else PublicationState.APPROVAL
-            self._record(transaction, by, "approve publication", publication, stewards=len(approvals), needed=needed)
-            return self.change_publication(publication, PublicationState.APPROVAL, to, by=by, approvals=approvals)
+            if found is not None and found.quote is not None:
+                return found.quote
+            state = PublicationState.APPROVAL if found is None else found.state
+            if state not in (PublicationState.DRAFT, PublicationState.APPROVAL):
+                raise StateChanged(f"The publication {publication}", state, "quoted")
+            self.change_publication(publication, state, state, quote=quote)
+        return quote
 
     def change_publication(
         self, publication: str, from_state: PublicationState, to: PublicationState, *, by: str | None = None, **fields: Any

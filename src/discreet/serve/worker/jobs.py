@@ -44,7 +44,6 @@ from discreet.errors import (
     EngineFailed,
     LedgerCorrupted,
     LedgerUnavailable,
-    QueryRefused,
     SourceRefused,
 )
 from discreet.ledger.certificate import make_certificate
@@ -79,7 +78,8 @@ from discreet.serve.worker.refusals import (
     RETRY_SECONDS,
     WORKER,
     WorkerStops,
-    check_grant,
+    check_asker,
+    check_pause,
 )
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
@@ -189,28 +189,21 @@ class Jobs:
     # -- asks -------------------------------------------------------------------------------------------------------------
 
     def _run_ask(self, job: Job) -> None:
-        with self.control.reading():
-            ask = self.control.find_ask(job.subject)
-            entry = None if ask is None else self.control.find_table(ask.table)
-            grant = None if ask is None else self.control.find_grant(ask.person, ask.table)
-            person = None if ask is None else self.control.find_person(ask.person)
+        ask = self.control.find_ask(job.subject)
         if ask is None or ask.state is not AskState.RUNNING:
             self._end(job, lambda: self.control.finish(job))
             return
-        if entry is None:
-            raise CLOSED_TABLE
         started = time.monotonic()
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
-        paused = check_grant(grant, person)
+        entry, grant = check_asker(self.control, ask.person, ask.table, ask.token)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        if paused is not None and not account.has_debit(ask.debit_id):
-            raise QueryRefused(f"Your account is paused: {paused}", "ask the steward of the table to resume it")
+        check_pause(grant, account, ask.debit_id)
         measurement = self._calibrate(session, ask)
         running = self._choose_class(job, ask, measurement.bounded)
         self._schedule(running)

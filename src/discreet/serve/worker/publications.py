@@ -3,6 +3,11 @@
 The plan comes from the browser, so it may name queries, errors and a budget, and nothing else: a source, a ledger or a path
 in it is refused. Source, policy, account and key are those of the service.
 
+**What.** A quote holds the hash of all that would be measured. It is written once, a steward approves no publication without
+one, and the worker publishes what has the same hash and nothing else: as for an ask, a policy that was changed since gets
+nothing past an approval. Who proposed it must still be allowed to ask when the worker takes it. What a token with a ration
+proposed is charged to the account of the token.
+
 **When.** The debit is in the ledger before any row is read. The answers are recorded at the end of a class, counted from the
 start: the class follows from the queries, and from the time that they took only if they took longer. So are failures of the
 engine. Until then nothing in the ledger, in its head or in the control database tells how long the rows took. What no row
@@ -20,6 +25,7 @@ from typing import Any, NoReturn
 
 from discreet.engines.base import owner_log
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, LedgerUnavailable, QueryRefused, SourceRefused
+from discreet.ledger.entries import hash_measurement
 from discreet.remote.wire import to_problem
 from discreet.serve.control.errors import ControlUnavailable
 from discreet.serve.control.model import Job, Publication, PublicationState
@@ -27,7 +33,16 @@ from discreet.serve.control.store import Control
 from discreet.serve.schedule import find_end_of_class
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount
-from discreet.serve.worker.refusals import MAX_ATTEMPTS, RETRY_SECONDS, WORKER, WorkerStops
+from discreet.serve.worker.refusals import (
+    CHANGED,
+    CLOSED_TABLE,
+    MAX_ATTEMPTS,
+    RETRY_SECONDS,
+    WORKER,
+    WorkerStops,
+    check_asker,
+    check_pause,
+)
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 from discreet.workload.forecast import forecast_budgets
@@ -62,23 +77,34 @@ class Publisher:
 
     def quote(self, found: Publication) -> dict[str, Any]:
         """Store what a publication would cost, and what half, the same and twice the budget would buy. No row is read."""
-        plan, _ = self.plan(found)
-        budgets = [each.to_dict() for each in forecast_budgets(plan)]
-        quote = {"cost": plan.cost.to_dict(), "fits": plan.fits, "budgets": budgets}
-        self.control.change_publication(found.id, found.state, found.state, quote=quote)
-        return quote
+        if found.quote is not None:  # a job may run twice, and stewards may have approved by now what they saw
+            return found.quote
+        try:
+            plan, _ = self.plan(found)
+            budgets = [each.to_dict() for each in forecast_budgets(plan)]
+        except (LedgerUnavailable, ControlUnavailable):
+            raise
+        except DiscreetError as refused:
+            self._fail(found, refused)
+        quote = {"cost": plan.cost.to_dict(), "fits": plan.fits, "budgets": budgets, "measurement": _hash_plan(plan)}
+        return self.control.quote_publication(found.id, quote)
 
     def plan(self, found: Publication) -> tuple[WorkloadPlan, HeldAccount]:
         """Return the plan of a publication with its noise, on the table and the account of who asked for it."""
         _check_keys(found.plan)
-        entry, grant = self.control.find_table(found.table), self.control.find_grant(found.by, found.table)
-        if entry is None or grant is None:
-            raise QueryRefused("You may not ask of this table", "ask its steward for a grant")
-        session, account = self.tables.open_session(found.table, grant.account, entry.policy_hash)
+        entry, grant = check_asker(self.control, found.by, found.table, found.token)
+        paying = grant.account if found.account is None else found.account
+        if not f"{paying}/".startswith(f"{grant.account}/"):
+            raise QueryRefused("The account of the publication is not below that of the grant", "propose it again")
+        try:
+            session, account = self.tables.open_session(found.table, paying, entry.policy_hash)
+        except SourceRefused as refused:
+            owner_log.warning("%s", refused)
+            raise CLOSED_TABLE from None
+        debit = f"publication:{found.id}"
+        check_pause(grant, account, debit)
         parsed = parse_workload(f'source = "{found.table}"\n{found.plan}', Path())
-        workload = replace(
-            parsed, ledger=self.tables.config.ledger, account=grant.account, id=f"publication:{found.id}", text=""
-        )
+        workload = replace(parsed, ledger=self.tables.config.ledger, account=paying, id=debit, text="")
         return plan_for_session(workload, session), account
 
     def publish(self, job: Job, found: Publication) -> int:
@@ -92,6 +118,8 @@ class Publisher:
             if job.attempts > MAX_ATTEMPTS:
                 raise EngineFailed
             plan, account = self.plan(found)
+            if found.quote is None or found.quote.get("measurement") != _hash_plan(plan):
+                raise CHANGED
         except (LedgerUnavailable, ControlUnavailable):
             raise
         except DiscreetError as refused:
@@ -149,7 +177,7 @@ class Publisher:
 
     def _fail(self, found: Publication, refused: DiscreetError) -> NoReturn:
         """End a publication. What was charged stays charged."""
-        error = EngineFailed() if isinstance(refused, SourceRefused) else refused
+        error = CLOSED_TABLE if isinstance(refused, SourceRefused) else refused
         self._mirror()
         self.control.change_publication(
             found.id, found.state, PublicationState.FAILED, problem=to_problem(error), by=WORKER
@@ -160,6 +188,12 @@ class Publisher:
         for state in self.tables.mirror():
             if state.parent is None:
                 self.alerts.send_budget(state)
+
+
+def _hash_plan(plan: WorkloadPlan) -> str:
+    """Return the hash of all that would be measured: queries, bounds, noise. It holds also what the policy says of them."""
+    measured = [*map(plan.session.executor.describe, plan.measurements)]
+    return hash_measurement({"plan": measured, "certified_delta": str(plan.terms.certified_delta)})
 
 
 def _check_keys(text: str) -> None:

@@ -2,7 +2,10 @@
 
 from discreet.errors import EngineFailed, QueryRefused, SourceRefused
 from discreet.remote.wire import to_problem
-from discreet.serve.control.model import Grant, Person
+from discreet.serve.control.model import Grant, TableEntry
+from discreet.serve.control.store import Control
+from discreet.serve.rules import find_refusal
+from discreet.serve.worker.holding import HeldAccount
 
 WORKER = "worker"
 """What the audit trail calls a worker."""
@@ -25,9 +28,25 @@ class WorkerStops(Exception):
     """The worker is stopped while a job waits for its moment: nothing is recorded, and the job is put back."""
 
 
-def check_grant(grant: Grant | None, person: Person | None) -> str | None:
-    """Refuse an ask whose grant was taken away while it waited. Returns why its account is paused, if it is: then no ask is
-    begun, and one that was paid for before its worker died is continued."""
-    if grant is None or person is None or person.disabled:
+def check_asker(control: Control, person: str, table: str, token: str | None) -> tuple[TableEntry, Grant]:
+    """Return the table and the grant of somebody who asked, as they are now. What they may not ask any more, because they
+    were shut out, have another role or a token that was revoked, or lost the grant, is refused when a worker takes it:
+    between asking and an approval there may be days."""
+    with control.reading():
+        entry, grant = control.find_table(table), control.find_grant(person, table)
+        asker = control.find_person(person)
+        used = None if token is None else control.find_token_by_id(token)
+    if entry is None:
+        raise CLOSED_TABLE
+    if grant is None or asker is None:
         raise QueryRefused("You may not ask of this table any more", "ask its steward")
-    return grant.paused
+    refusal = find_refusal(asker, used, grant, entry)
+    if refusal is not None:
+        raise refusal
+    return entry, grant
+
+
+def check_pause(grant: Grant, account: HeldAccount, debit: str) -> None:
+    """Refuse to begin what a paused account asked. What was paid for before its worker died is continued."""
+    if grant.paused is not None and not account.has_debit(debit):
+        raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
