@@ -232,6 +232,12 @@ def test_limits_per_token(tmp_path: Path) -> None:
         asks = [client.post("/api/v1/asks", json=ASK | {"epsilon": (i + 1) / 100}) for i in range(5)]
         assert [each.status_code for each in asks] == [202, 202, 429, 429, 429], "two wait; then three in an hour"
         assert service.client("sam").get("/api/v1/tables").status_code == 200
+        proposal = {"title": "All", "table": "people", "plan": "x"}
+        made = [client.post("/api/v1/publications", json=proposal) for _ in range(3)]
+        assert [each.status_code for each in made] == [202, 202, 429]
+        declined = service.client("sam").post(f"/api/v1/publications/{made[0].json()['id']}/decline")
+        assert declined.json()["state"] == "declined"
+        assert client.post("/api/v1/publications", json=proposal).status_code == 202
 
 
 def test_a_large_body_is_refused_also_without_its_length(service: Service) -> None:

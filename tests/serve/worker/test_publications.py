@@ -1,8 +1,11 @@
 """Publications that a worker takes: what was quoted, by somebody who may still ask, from the account that was meant."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 import msgspec
@@ -11,8 +14,9 @@ import pytest
 from discreet.ledger.entries import Debit
 from discreet.remote.wire import to_problem
 from discreet.serve.control.errors import StateChanged
-from discreet.serve.control.model import AskState, Publication, PublicationState, Role
+from discreet.serve.control.model import AskState, Job, Publication, PublicationState, Role
 from discreet.serve.worker.refusals import CHANGED
+from discreet.serve.worker.worker import SIDE_KINDS
 from tests.support.served_tables import Service, configure, start_service, write_table
 
 PLAN = """title = "Pay"
@@ -115,3 +119,32 @@ def test_an_account_that_is_not_below_the_grants_pays_nothing(service: Service, 
     moved = service.control.change_publication(quoted.id, quoted.state, quoted.state, account=account)
     assert run(service, moved).state is PublicationState.FAILED
     assert not [each for each in service.list_entries(Debit) if each.account == account]
+
+
+def test_other_jobs_take_no_slot_of_an_ask(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant with common slots answers nobody while publications or attacks of the lab wait."""
+    go, begun = threading.Event(), Semaphore(0)
+
+    def block(_: Job) -> dict[str, Any]:
+        begun.release()
+        go.wait(20)
+        return {}
+
+    kinds = service.worker.jobs._kinds
+    assert sorted(each for group in SIDE_KINDS for each in group) == sorted(kinds)
+    for kind in ("publication", "lab_attack", "ledger_check"):
+        monkeypatch.setitem(kinds, kind, block)
+    jobs = [
+        service.control.enqueue(kind, str(i)) for i in range(4) for kind in ("publication", "lab_attack", "ledger_check")
+    ]
+    try:
+        for _ in range(2):
+            assert begun.acquire(timeout=10)
+        assert service.wait(service.ask("ada", epsilon="0.03"), 10).state is AskState.ANSWERED
+        assert service.wait_for_job("open_account", "data/ada", {"parent": "data"}).state == "done"
+        assert not begun.acquire(timeout=0)  # one publication and one attack run, and no more
+        assert service.control.count_slots() == service.worker.settings.slots
+    finally:
+        go.set()
+    while any(service.control.find_job(job.id).state != "done" for job in jobs):  # type: ignore[union-attr]
+        time.sleep(0.005)

@@ -253,8 +253,9 @@ class Stewardship:
             token=None if caller.token is None else caller.token.id,
         )  # fmt: skip
         with self.web.control.transaction():
-            self.web.control.add_publication(publication, by=caller.person.id)
-            self.web.control.enqueue("publication", publication.id, {"step": "quote"})
+            limit = self.web.settings.max_waiting
+            self.web.control.add_publication(publication, by=caller.person.id, waiting_limit=limit)
+            self.web.control.enqueue("publication", publication.id, {"step": "quote"}, person=caller.person.id)
         return publication
 
     def find_publication(self, caller: Caller | None, id: str) -> Publication:

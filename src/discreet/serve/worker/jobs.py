@@ -130,11 +130,6 @@ class Jobs:
         }
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of jobs that this worker takes."""
-        return ("ask", *self._kinds)
-
-    @property
     def leased(self) -> tuple[Job, ...]:
         """The jobs whose leases must be renewed: those that run and those that wait for their moment."""
         with self._lock:
