@@ -60,7 +60,8 @@ class Fake:
             body = json.loads(request.content)
             if key not in self.asked:
                 self.asked[key] = answer_to_wire(self.people.ask(body["query"], epsilon=1, id=key))
-            shown = {"id": "f00", "state": "answered", "answer": self.asked[key], "head": self.service["head"]}
+            asked = list(self.asked).index(key)
+            shown = {"id": f"f0{asked}", "state": "answered", "answer": self.asked[key], "head": self.service["head"]}
             number, _, hash = request.headers.get("Ledger-Head", "").partition(":")
             if hash and self.states_continuity:
                 shown["continues"] = self.heads.get((int(number), hash), False)
@@ -71,8 +72,8 @@ class Fake:
         if path == "/ledger/continues":
             known = (int(request.url.params["number"]), request.url.params["hash"])
             return httpx.Response(200, json={"continues": self.heads.get(known, False)})
-        if path == "/asks/f00/certificate":
-            return httpx.Response(200, json={"signed": True})
+        if path in ("/asks/f00/certificate", "/asks/f01/certificate"):
+            return httpx.Response(200, json={"signed": path})
         if path.startswith("/accounts"):
             lineage = [{"budget": budget_to_wire(self.people.budget)}]
             return httpx.Response(200, json={"lineage": lineage, "remaining": remaining_to_wire(self.people.remaining)})
@@ -306,7 +307,9 @@ def test_a_mirror_that_lags_is_no_alarm(fake: Fake) -> None:
 def test_certificates_and_what_a_service_refuses(fake: Fake) -> None:
     people = fake.open()
     answer = people.ask(BY_DEPARTMENT, epsilon=1)
-    assert people.certificate(answer) == people.certify(answer) == {"signed": True}
+    other = people.ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
+    for each, ask in ((answer, "f00"), (other, "f01"), (answer, "f00")):  # each answer has its own
+        assert people.certificate(each) == people.certify(each) == {"signed": f"/asks/{ask}/certificate"}
     with pytest.raises(BadParameter, match="key"):
         people.certify(answer, object())  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="answer"):

@@ -16,20 +16,8 @@ from discreet.serve.control.store import Control, open_control
 from discreet.serve.quoting import Quoter, Target
 from discreet.serve.schedule import JumpFreeClock, choose_class
 from discreet.serve.worker.worker import Worker, WorkerSettings
+from tests.support.policies import make_policy
 
-POLICY = """table = "{name}"
-unit = "id"
-unique = true
-[columns.id]
-kind = "integer"
-[columns.dept]
-kind = "text"
-keys = ["a", "b"]
-[columns.pay]
-kind = "real"
-lower = 0
-upper = 100
-"""
 COUNT = "SELECT dept, COUNT(*) AS n FROM {name} GROUP BY dept"
 SETTINGS = WorkerSettings(slots=2, lease_seconds=3.0, idle_seconds=0.2, drain_seconds=2.0)
 
@@ -39,7 +27,7 @@ def write_table(folder: Path, name: str = "people", rows: int = 60, pay: float =
     folder.mkdir(exist_ok=True)
     lines = [f"{i},{'ab'[i % 2]},{pay}" for i in range(rows)]
     (folder / f"{name}.csv").write_text("\n".join(["id,dept,pay", *lines]) + "\n")
-    (folder / f"{name}.policy.toml").write_text(POLICY.format(name=name))
+    (folder / f"{name}.policy.toml").write_text(make_policy(name, keys=("a", "b"), pay="real"))
 
 
 def configure(folder: Path, classes: tuple[float, ...] = (0.3, 0.8), epsilon: Any = 3) -> ServiceConfig:

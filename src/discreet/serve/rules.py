@@ -22,6 +22,7 @@ from typing import TypeAlias
 from sqlglot.tokenizer_core import Token as Word
 from sqlglot.tokenizer_core import TokenType
 
+from discreet._numbers import format_down
 from discreet.errors import BadParameter, DiscreetError
 from discreet.query.parser import DUCKDB
 from discreet.serve.control.model import Grant, Person, Role, Rules, Scope, TableEntry, Token
@@ -133,9 +134,9 @@ def _find_exceeded(table: TableEntry, facts: QuoteFacts) -> list[str]:
     if rules.declared_keys_only and facts.needs_undeclared_keys:
         reasons.append("its group keys are not declared")
     if rules.epsilon_per_ask is not None and facts.epsilon > Fraction(rules.epsilon_per_ask):
-        reasons.append(f"it asks more than ε = {rules.epsilon_per_ask} at once")
+        reasons.append(f"it asks more than ε = {format_down(Fraction(rules.epsilon_per_ask), 3)} at once")
     if rules.epsilon_per_day is not None and facts.spent_today + facts.epsilon > Fraction(rules.epsilon_per_day):
-        reasons.append(f"it asks more than ε = {rules.epsilon_per_day} in a day")
+        reasons.append(f"it asks more than ε = {format_down(Fraction(rules.epsilon_per_day), 3)} in a day")
     if facts.fresh and not rules.fresh:
         reasons.append("it asks for new noise")
     return reasons

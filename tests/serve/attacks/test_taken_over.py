@@ -225,3 +225,34 @@ def test_a_publication_is_recorded_at_the_end_of_a_class(tmp_path: Path) -> None
         assert found.problem == CONSTANT_FAILURE
         assert times == pytest.approx([1.2] * 3, abs=0.2)  # less what was planned before the debit
         assert len(service.list_entries(FailureRecorded)) == 1
+
+
+def test_a_publication_that_fails_tells_it_at_the_end_of_a_class(tmp_path: Path) -> None:
+    """Before, neither the ledger nor the fate of another ask tells that its query failed; and no other query reads rows."""
+    runs: list[float] = []
+
+    def broken(original: Any, bounded: Any) -> Any:
+        runs.append(time.monotonic())
+        raise EngineFailed
+
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0), epsilon=40), "ada", "bob") as service:
+        service.change_engine(broken)
+        heads = service.add_publication(PLAN)
+        service.control.enqueue("publication", heads.id, {"step": "publish"})
+        while not runs:
+            time.sleep(0.002)
+        asked = service.ask("bob", epsilon="0.02")
+        time.sleep(0.1)
+        assert service.find(asked).state is AskState.RUNNING
+        assert not service.list_entries(FailureRecorded)
+        assert service.control.find_publication(heads.id) == heads
+        assert time.monotonic() - runs[0] < 0.9
+        assert service.wait(asked).state is AskState.FAILED
+        while (found := service.control.find_publication(heads.id)) == heads:
+            time.sleep(0.002)
+        assert found is not None
+        assert found.state is PublicationState.FAILED
+        assert found.problem is not None
+        assert found.problem["detail"] == str(EngineFailed())
+        assert len(service.list_entries(FailureRecorded)) == len(runs) == 1

@@ -21,7 +21,7 @@ from discreet.serve.web.guard import CONTENT_SECURITY_POLICY
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.problems import INTERNAL, NOT_FOUND
 from tests.support.web_server import find_socket, serve
-from tests.support.web_service import ADDRESS, OPEN, QUERY, Service, open_service
+from tests.support.web_service import ADDRESS, OPEN, QUERY, Service, answer_query, open_service
 
 ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
 SECRET_QUERY = "SELECT COUNT(*) AS n FROM people WHERE city = 'Xanadu-7'"
@@ -393,7 +393,7 @@ def test_a_wait_holds_no_thread(tmp_path: Path) -> None:
         until(lambda: service.control.count_waiting() == 60)
         with httpx.Client(base_url=service.settings.address, timeout=10) as client:
             assert client.get("/api/v1").status_code == 200
-        service.answer()
+        assert service.answer(answer_query(QUERY, 0.1)) == 60
         for thread in threads:
             thread.join(30)
         assert results == [200] * 60

@@ -70,7 +70,7 @@ def test_a_student_joins_asks_and_guesses(running: Running, chromium: Any, cooki
 
 
 def test_a_slider_draws_again(running: Running, chromium: Any, cookies: list[Any]) -> None:
-    context = chromium.new_context()
+    context = chromium.new_context(color_scheme="light")
     context.add_cookies(cookies)
     page = context.new_page()
     page.goto(f"{running.address}/lab/figure/noise-l1")
@@ -81,6 +81,10 @@ def test_a_slider_draws_again(running: Running, chromium: Any, cookies: list[Any
         page.keyboard.press("End")
     assert page.input_value("#p-k") == "40"
     assert page.evaluate("document.querySelector('img.chart').naturalWidth > 0")
+    find_filter = "getComputedStyle(document.querySelector('img.chart')).filter"
+    assert page.evaluate(find_filter) == "none"
+    page.emulate_media(color_scheme="dark")  # white paper becomes dark; hues stay
+    assert page.evaluate(find_filter) == "invert(0.9) hue-rotate(180deg)"
     context.close()
 
 

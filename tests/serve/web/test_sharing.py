@@ -21,10 +21,11 @@ from discreet.serve.control.model import (
     Rules,
     Snapshot,
 )
+from discreet.serve.web.pages import history
 from discreet.serve.web.pages.history import Step, make_history, state_so_far
 from discreet.serve.web.pages.records import view_forecast
 from tests.serve.web.test_templates import sign_in
-from tests.support.web_service import OPEN, QUERY, Client, Service, open_service
+from tests.support.web_service import OPEN, QUERY, Client, Service, answer_query, open_service
 
 ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
 
@@ -231,12 +232,12 @@ def test_a_history_ends_at_what_the_ledger_says(service: Service) -> None:
     snapshot = with_spent(service, "employees", Fraction(1, 4))
     limit = Fraction(snapshot.limit)
     steps = [Step(float(i), limit / 10, "employees/ada", "q", "/a/1") for i in (1, 2)]
-    history = make_history(snapshot, [*steps, Step(3.0, limit, "others/bob", "q", "/a/2")])
-    assert history is not None
-    assert [line.total for line in history.lines] == ["25%", "15%"]
-    assert history.most == "50%"
-    assert history.path.startswith("M0 108.0")  # 5% of 50% at the left: what no step explains
-    assert history.path.endswith("V60.0H600")
+    drawn = make_history(snapshot, [*steps, Step(3.0, limit, "others/bob", "q", "/a/2")])
+    assert drawn is not None
+    assert [line.total for line in drawn.lines] == ["25%", "15%"]
+    assert drawn.most == "50%"
+    assert drawn.path.startswith("M0 108.0")  # 5% of 50% at the left: what no step explains
+    assert drawn.path.endswith("V60.0H600")
     assert make_history(snapshot, []) is None
 
 
@@ -244,13 +245,15 @@ def test_the_guarantee_so_far_is_that_of_the_sum(service: Service) -> None:
     whole = with_spent(service, "employees", Fraction(1))
     assert state_so_far(whole) == "2.95"  # half of δ is reserved for partition selection, and none of that is spent
     assert state_so_far(msgspec.structs.replace(whole, delta_spent=whole.delta_limit)) == "3"
+    assert state_so_far(with_spent(service, "employees", Fraction(1, 4))) == "1.42"
     assert state_so_far(with_spent(service, "employees", Fraction(0))) == "0"
 
 
-def test_an_analyst_sees_no_history_of_others(service: Service) -> None:
-    """The mutant draws the steps of everybody: Cleo then sees when Ada asked, and what."""
-    service.ask("ada")
+def test_an_analyst_sees_no_history_of_others(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant draws the steps of everybody: Cleo then sees when Ada asked, and what. Another reads the steps of everybody
+    and leaves out the oldest: what others ask then shortens the history of Cleo."""
     service.ask("cleo", query="SELECT COUNT(*) AS mine FROM people")
+    service.ask("ada")
     for name in ("employees", "employees/ada", "employees/cleo"):
         service.control.save_snapshots([with_spent(service, name, Fraction(1, 3))])
     cleo, sam = sign_in(service, "cleo").get("/b").text, sign_in(service, "sam").get("/b").text
@@ -263,6 +266,10 @@ def test_an_analyst_sees_no_history_of_others(service: Service) -> None:
     assert "COUNT(*) AS mine" in sam
     assert "COUNT(*) AS n" in sam
     assert "History of <bdi>employees</bdi>" in sam
+    assert "History of <bdi>employees/ada</bdi>" not in sam  # its steps are in that of the root
+    monkeypatch.setattr(history, "MAX_STEPS", 1)
+    assert "COUNT(*) AS mine" in sign_in(service, "cleo").get("/b").text
+    assert "COUNT(*) AS mine" not in sign_in(service, "sam").get("/b").text
 
 
 def test_a_report_needs_every_event_and_the_right_to_see_it(service: Service) -> None:
@@ -281,6 +288,16 @@ def test_a_report_needs_every_event_and_the_right_to_see_it(service: Service) ->
     shown = re.search(r"ε = ([0-9.]+)", read(ada, "employees/ada"))
     assert shown is not None
     assert 0.2 < float(shown[1]) < 0.4
+    asked = service.client("ada").post("/api/v1/asks", json=ASK | {"query": "SELECT COUNT(*) AS free FROM people"})
+    assert asked.status_code == 202
+    job = service.control.claim("test", kinds=["ask"])
+    assert job is not None
+    assert service.control.finish(job, to=AskState.ANSWERED, answer=answer_query(QUERY, 0.1), is_free=True)
+    assert shown[0] in read(ada, "employees/ada")  # what is free adds nothing
+    assert shown[0] in read(sign_in(service, "sam"), "employees")  # which counts the debits under it
+    history_of_ada = ada.get("/b").text
+    assert "COUNT(*) AS n" in history_of_ada
+    assert "COUNT(*) AS free" not in history_of_ada
     assert read(ada, "employees") == ""
     assert read(cleo, "employees/ada") == ""
     assert service.control.list_asks(state=AskState.ANSWERED).items

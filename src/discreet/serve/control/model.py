@@ -326,6 +326,22 @@ class HeadSeen(_Value, frozen=True, kw_only=True):
     at: float
 
 
+class Overruns(msgspec.Struct, frozen=True, kw_only=True):
+    """How often answers of a table were not ready at their moments, and when the last one was not."""
+
+    times: int
+    last: float
+
+
+class WorkerSlots(msgspec.Struct, frozen=True, array_like=True):
+    """What a worker says of itself: how many jobs it runs at once, until when that holds, and the bytes that are free
+    where it keeps its state."""
+
+    slots: int
+    until: float
+    free: int | None = None
+
+
 class TrailEntry(_Value, frozen=True, kw_only=True):
     """One line of the audit trail: who did what, when. Each holds the hash of the line before it."""
 

@@ -12,6 +12,7 @@ import msgspec
 from discreet.errors import BadParameter
 from discreet.serve.control.base import Part, decode, digest_secret, encode, find, new_id
 from discreet.serve.control.database import Transaction
+from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Link, Login, Person, Role, Scope, Token
 
 TOKEN_PREFIX = "dsc_"
@@ -27,14 +28,14 @@ class People(Part):
         """Add a person.
 
         Raises:
-            BadParameter: if the id or the OIDC subject is taken.
+            PersonExists: if the id or the OIDC subject is taken.
         """
         person = msgspec.structs.replace(person, created=person.created or self._clock())
         with self._write() as transaction:
             transaction.lock(f"person {person.id}")
             taken = transaction.run("SELECT id FROM control_people WHERE id = ? OR subject = ?", person.id, person.subject)
             if taken.fetchone() is not None:
-                raise BadParameter("person", repr(person.id), "there is such a person already", "choose another id")
+                raise PersonExists(person.id)
             transaction.run(
                 "INSERT INTO control_people (id, email, subject, disabled, body) VALUES (?, ?, ?, ?, ?)",
                 person.id, person.email, person.subject, int(person.disabled), encode(person),

@@ -19,7 +19,7 @@ from discreet.serve.control.asks import Asks, _find_ask, insert_job
 from discreet.serve.control.base import decode, encode, new_id
 from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import StateChanged, TooManyWaiting
-from discreet.serve.control.model import AskState, Job, JobState
+from discreet.serve.control.model import AskState, Job, JobState, WorkerSlots
 from discreet.serve.control.waiting import JOBS, Subscription, ask_topic
 
 LEASE_SECONDS = 30.0
@@ -190,13 +190,14 @@ class Queue(Asks):
             self._record(transaction, by, "release answer", ask, person=found.person, table=found.table)
             return self.enqueue("release", ask, {"title": title})
 
-    def save_slots(self, worker: str, slots: int, until: float) -> None:
-        """Say how many asks a worker runs at once, and until when that holds. Others that hold no more are forgotten."""
+    def save_slots(self, worker: str, slots: int, until: float, free: int | None = None) -> None:
+        """Say how many asks a worker runs at once, and until when that holds. Others that hold no more are forgotten.
+        `free` is how many bytes are free where the worker keeps its state."""
         with self._write(durable=False) as transaction:
             transaction.lock("slots of workers")
             known = _read_slots(transaction) or {}
-            kept = {name: each for name, each in known.items() if name != worker and each[1] > self._clock()}
-            kept |= {worker: (slots, until)} if slots else {}
+            kept = {name: each for name, each in known.items() if name != worker and each.until > self._clock()}
+            kept |= {worker: WorkerSlots(slots, until, free)} if slots else {}
             transaction.run(
                 "INSERT INTO control_settings (name, value) VALUES (?, ?) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -205,9 +206,14 @@ class Queue(Asks):
 
     def count_slots(self) -> int | None:
         """Return how many asks the workers together run at once; None if no worker ever said so."""
+        known = self.list_workers()
+        return None if known is None else sum(each.slots for each in known.values())
+
+    def list_workers(self) -> dict[str, WorkerSlots] | None:
+        """Return what the workers that run said of themselves, by name; None if no worker ever did."""
         with self._read() as transaction:
             known, now = _read_slots(transaction), self._clock()
-        return None if known is None else sum(slots for slots, until in known.values() if until > now)
+        return None if known is None else {name: each for name, each in known.items() if each.until > now}
 
     def subscribe(self, topic: str | None = None) -> Subscription:
         """Wait for changes: of the queue (`JOBS`), of one ask (`ask_topic(id)`), or of anything. Close it after use."""
@@ -264,9 +270,9 @@ def _find_held(transaction: Transaction, job: Job) -> Job | None:
     return held if (held.worker, held.attempts) == (job.worker, job.attempts) else None
 
 
-def _read_slots(transaction: Transaction) -> dict[str, tuple[int, float]] | None:
+def _read_slots(transaction: Transaction) -> dict[str, WorkerSlots] | None:
     row = transaction.run("SELECT value FROM control_settings WHERE name = ?", SLOTS).fetchone()
-    return None if row is None else msgspec.json.decode(row[0], type=dict[str, tuple[int, float]])
+    return None if row is None else msgspec.json.decode(row[0], type=dict[str, WorkerSlots])
 
 
 def _save(transaction: Transaction, job: Job) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from discreet.serve.control.base import Part, encode, find, find_rows
-from discreet.serve.control.model import Grant, HeadSeen, Population, Rules, Snapshot, TableEntry
+from discreet.serve.control.model import Grant, HeadSeen, Overruns, Population, Rules, Snapshot, TableEntry
 
 Trouble = Literal["overrun", "failure"]
 """What pauses an account when it happens too often: an answer after its moment, a failure of the engine."""
@@ -143,6 +143,21 @@ class Tables(Part):
                 what = "answers were late" if kind == "overrun" else "queries failed"
                 self._pause(account, f"{times} {what}", "service", "pause account")
         return times
+
+    def count_overrun(self, table: str) -> None:
+        """Count an answer of a table that was not ready at its moment."""
+        with self._write() as transaction:
+            transaction.run(
+                "INSERT INTO control_overruns (table_name, times, last) VALUES (?, 1, ?) "
+                "ON CONFLICT (table_name) DO UPDATE SET times = control_overruns.times + 1, last = excluded.last",
+                table, self._clock(),
+            )  # fmt: skip
+
+    def list_overruns(self) -> dict[str, Overruns]:
+        """Return how often answers of each table were not ready at their moments; tables without any are left out."""
+        with self._read() as transaction:
+            rows = transaction.run("SELECT table_name, times, last FROM control_overruns ORDER BY table_name").fetchall()
+        return {name: Overruns(times=times, last=last) for name, times, last in rows}
 
     # The mirror of the ledger
 

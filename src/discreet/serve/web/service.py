@@ -342,9 +342,13 @@ class Web:
     def find_ask(self, caller: Caller, ask: str) -> Ask:
         """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it."""
         found = self.control.find_ask(ask)
-        if found is None or not caller.may_use(found.table):
+        if found is not None and (found.person == caller.person.id or caller.is_steward) and caller.may_use(found.table):
+            return found
+        # the same steps for what is not there as for what is not granted
+        grant = self.control.find_grant(caller.person.id, "" if found is None else found.table)
+        if found is None or grant is None or not caller.may_use(found.table):
             raise not_found()
-        return found if found.person == caller.person.id or caller.is_steward else self.share(caller, found)
+        return self.share(caller, found)
 
     def share(self, caller: Caller, ask: Ask) -> Ask:
         """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may

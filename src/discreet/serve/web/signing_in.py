@@ -24,7 +24,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from discreet.errors import BadParameter
+from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Login, Person, Role, Scope, Token
 from discreet.serve.control.store import Control
 from discreet.serve.web.oidc import Identity, Pending, Provider
@@ -198,7 +198,7 @@ class SigningIn:
             if self.control.find_person(name) is None:
                 try:
                     return self.control.add_person(person, by="oidc")
-                except BadParameter:  # another process was first
+                except PersonExists:  # another process was first
                     continue
         raise Refusal(503, "No free name was found for this person. Ask a steward.")
 

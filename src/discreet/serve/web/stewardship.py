@@ -41,7 +41,7 @@ from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
 
-PERSON_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+PERSON_ID = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
 MAX_PLAN = 100_000
 MAX_SCANNED = 2_000
 
@@ -57,7 +57,7 @@ class Stewardship:
     def add_person(self, caller: Caller, id: str, name: str, role: Role, email: str | None) -> Person:
         """Add a person."""
         caller.require(Scope.STEWARD)
-        if not PERSON_ID.fullmatch(id):
+        if re.fullmatch(PERSON_ID, id) is None:
             reason = "not 1 to 40 small letters, digits and hyphens"
             raise BadParameter("id", repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
         person = Person(id=id, name=name, role=role, email=email)

@@ -4,7 +4,7 @@
 where a steward had to, approved: an approval holds for that measurement and no other, so a policy that was widened since, or
 a web process that was taken over, gets nothing past it. Classes and population are the worker's own: what the control
 database says of them decides nothing. Then `Session.ask` debits, runs and draws noise under the id
-`person:key`, and the answer is held until its moment (`holding`).
+`person:key`, and the answer is held (`holding`) until its moment (`delivery`).
 
 What ends an ask, and when:
 
@@ -30,14 +30,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from discreet import __version__
-from discreet.engines.base import Cancellation, owner_log
+from discreet.engines.base import owner_log
 from discreet.errors import (
     BadParameter,
     DiscreetError,
@@ -59,16 +60,13 @@ from discreet.serve.control.model import Ask, AskState, Job
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import parse_once
 from discreet.serve.schedule import (
-    MAX_OVERRUNS,
     JumpFreeClock,
-    can_be_made,
     choose_class,
     count_slot_seconds,
-    find_end_of_class,
-    find_next_class,
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
+from discreet.serve.worker.delivery import Delivery, RunningAsk
 from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount, Moments
 from discreet.serve.worker.refusals import (
     CHANGED,
@@ -86,24 +84,6 @@ from discreet.serve.worker.tables import Tables
 from discreet.session.session import Session
 
 log = logging.getLogger("discreet.serve")
-CANCEL_SECONDS = 0.2
-"""Between two tries to end a statement."""
-
-
-@dataclass(slots=True)
-class RunningAsk:
-    """An ask that a slot runs or whose outcome is held."""
-
-    job: Job
-    ask: Ask
-    classes: tuple[float, ...]
-    class_seconds: float | None
-    accepted_at: float = 0.0  # from which its classes are counted
-    deliver: Callable[[], None] | None = None  # once the outcome is known
-    is_held: bool = False  # whether it waits for its moment
-    is_ended: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    cancellation: Cancellation = field(default_factory=Cancellation)
 
 
 class Jobs:
@@ -118,6 +98,8 @@ class Jobs:
         self.is_stopping = threading.Event()
         self._lock = threading.Lock()
         self._leased: dict[str, Job] = {}
+        fail, put_back = partial(self._fail, counts=False), self.put_back
+        self.delivery = Delivery(control, clock, moments, alerts, fail, put_back)
         self._kinds: dict[str, Callable[[Job], dict[str, Any]]] = {
             "open_account": self.open_account,
             "certificate": self.certify,
@@ -201,29 +183,29 @@ class Jobs:
         check_pause(grant, account, ask.debit_id)
         measurement = self._calibrate(session, ask)
         running = self._choose_class(job, ask, measurement.bounded)
-        self._schedule(running)
+        self.delivery.schedule(running)
         try:
             with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask, measurement)
         except EngineFailed:
-            if not self._ready(running, lambda: self._fail(running, held)):
-                self._record_late(running, held)
+            if not self.delivery.ready(running, lambda: self._fail(running, held)):
+                self.delivery.deliver_late(running, held.record_failures)
             self.occupy(started, running.class_seconds)
             return
         except ClosedForNow:  # another ask closed the source, and its moment is to come: nothing was charged or read
-            self._ready(running, lambda: self._fail(running, counts=False))
+            self.delivery.ready(running, lambda: self._fail(running, counts=False))
             self.occupy(started, running.class_seconds)
             return
         except SourceRefused as refused:  # quarantined: nothing was charged
-            self._forget(running)
+            self.delivery.forget(running)
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
         except DiscreetError:
-            self._forget(running)
+            self.delivery.forget(running)
             raise
         except Exception:
             owner_log.exception("an ask failed")
-            self._ready(running, lambda: self._fail(running))
+            self.delivery.ready(running, lambda: self._fail(running))
             self.occupy(started, running.class_seconds)
             return
         wire = answer_to_wire(answer)
@@ -232,10 +214,10 @@ class Jobs:
             self._answer(running, account, held, answer, wire, lambda: self._ask(session, ask, measurement))
 
         if held.receipt is None:  # it was recorded before, so its moment has passed: that it exists is no secret
-            self._forget(running)
-            self._deliver(running, deliver)
+            self.delivery.forget(running)
+            self.delivery.deliver(running, deliver)
         else:
-            self._ready(running, deliver)
+            self.delivery.ready(running, deliver)
             self.occupy(started, running.class_seconds)
 
     def occupy(self, started: float, class_seconds: float | None) -> None:
@@ -269,119 +251,7 @@ class Jobs:
             raise CHANGED
         return measurement
 
-    # -- moments ----------------------------------------------------------------------------------------------------------
-
-    def _schedule(self, running: RunningAsk) -> None:
-        """Wait for the moment of an ask, from before any row is read.
-
-        A moment that has passed before a worker took the ask, or cannot be made, is replaced by one that is a whole class
-        away: the queue was long, workers were down, or the clocks of web and worker differ. If a worker took it before and
-        died, that may be because of the rows, and counts as an overrun.
-        """
-        if running.class_seconds is None:
-            return
-        now, moment = self.clock.now(), running.ask.release_at
-        is_other = running.ask.class_seconds != running.class_seconds
-        if moment is None or is_other or not can_be_made(running.class_seconds, moment - now):
-            is_overrun = moment is not None and moment <= now and running.job.attempts > 1
-            moment = now + running.class_seconds
-            if is_overrun:
-                self._count_overrun(running)
-            self._store_moment(running, moment, overruns=int(is_overrun))
-        running.accepted_at, running.is_held = moment - running.class_seconds, True
-        self.moments.at(moment, lambda: self._at_moment(running))
-
-    def _store_moment(self, running: RunningAsk, moment: float, *, overruns: int) -> None:
-        try:
-            self.control.set_release(running.ask.id, moment, running.class_seconds, overruns=overruns)
-        except (StateChanged, ControlUnavailable):
-            log.warning("the new moment of an ask could not be stored")
-
-    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> bool:
-        """Keep what is to be delivered until the moment; without a schedule, deliver it. Returns False if the ask has ended
-        before."""
-        with running.lock:
-            if running.is_ended:
-                return False
-            running.deliver = deliver
-        if running.class_seconds is None:
-            self._at_moment(running)
-        return True
-
-    def _forget(self, running: RunningAsk) -> None:
-        """Let the moment pass."""
-        with running.lock:
-            running.is_ended, running.is_held = True, False
-
-    def _at_moment(self, running: RunningAsk) -> None:
-        """Deliver what is ready; what is not leaves at the moment of the next class, or fails after the last."""
-        with running.lock:
-            if running.is_ended:
-                return
-            deliver = running.deliver
-            following = None
-            if deliver is None:
-                assert running.class_seconds is not None
-                following = find_next_class(running.classes, running.class_seconds)
-            if deliver is not None or following is None:
-                running.is_ended = True
-        if deliver is not None:
-            self._deliver(running, deliver)
-            return
-        self._count_overrun(running)
-        if following is None:
-            self._deliver(running, lambda: self._fail(running, counts=False))
-            self._cancel(running)
-            return
-        running.class_seconds = following
-        moment = running.accepted_at + following
-        self.moments.at(moment, lambda: self._at_moment(running))
-        self._store_moment(running, moment, overruns=1)
-
-    def _cancel(self, running: RunningAsk) -> None:
-        """End the statement of an ask that has failed, so that its slot is free. It is tried again until it has ended: a
-        statement that was about to start is not ended by the first try. No answer waits for it."""
-
-        def cancel() -> None:
-            try:
-                while running.cancellation.cancel():
-                    time.sleep(CANCEL_SECONDS)
-            except Exception:
-                owner_log.exception("a statement could not be cancelled")
-
-        threading.Thread(target=cancel, name="discreet-cancel", daemon=True).start()
-
-    def _record_late(self, running: RunningAsk, held: Held) -> None:
-        """Record the failure of an ask that ended before, at the moment of its last class, a whole number of these after its
-        acceptance: the head of the ledger does not tell when the statement ended."""
-        seconds = find_end_of_class(running.classes[-1:], 0.0, (), self.clock.now() - running.accepted_at)
-        assert seconds is not None
-        self.moments.at(running.accepted_at + seconds, lambda: self._deliver(running, held.record_failures))
-
-    def _count_overrun(self, running: RunningAsk) -> None:
-        try:
-            times = self.control.count_trouble(self._find_paying(running.ask), "overrun", limit=MAX_OVERRUNS)
-        except ControlUnavailable:
-            return
-        log.warning("an answer was not ready at its moment (%d of this account)", times)
-        self.alerts.send("overrun", running.ask.table)
-
-    def _find_paying(self, ask: Ask) -> str:
-        """Return the account of the person's grant, which is above the account of a token: another token is no way around
-        a pause."""
-        grant = self.control.find_grant(ask.person, ask.table)
-        return ask.account if grant is None else grant.account
-
-    def _deliver(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
-        """End an ask; again in a moment if a database cannot be reached. Its lease is renewed meanwhile."""
-        try:
-            deliver()
-        except (LedgerUnavailable, ControlUnavailable) as error:
-            log.warning("an answer waits: %s", error)
-            self.moments.at(self.clock.now() + RETRY_SECONDS, lambda: self._deliver(running, deliver))
-        except Exception:
-            owner_log.exception("an answer could not be delivered")
-            self.put_back(running.job)
+    # -- outcomes -----------------------------------------------------------------------------------------------------
 
     def _answer(
         self, running: RunningAsk, account: HeldAccount, held: Held, answer: Answer, wire: dict[str, Any],
@@ -393,7 +263,7 @@ class Jobs:
             answer = replace(ask_again(), charged=answer.charged)
             wire = answer_to_wire(answer)
         states, head = self.tables.read_accounts(account)
-        job, moment = running.job, self._moment_of(running)
+        job, moment = running.job, self.delivery.find_moment(running)
         is_free = not answer.charged and job.attempts == 1  # an earlier attempt may have been charged
 
         def end() -> bool:
@@ -412,20 +282,15 @@ class Jobs:
             held.record_failures()
         self.alerts.send_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
         if counts:
-            self.control.count_trouble(self._find_paying(ask), "failure")
+            self.control.count_trouble(self.delivery.find_paying(ask), "failure")
             self.alerts.send("engine failed", ask.table)
-        moment = self._moment_of(running)
+        moment = self.delivery.find_moment(running)
         self._end(
             job,
             lambda: self.control.fail(
                 job, CONSTANT_FAILURE, to=AskState.FAILED, problem=CONSTANT_FAILURE, answered_at=moment
             ),
         )
-
-    def _moment_of(self, running: RunningAsk) -> float:
-        """When an ask ended, as is shown: the moment of its class, and the clock only where it has none."""
-        seconds = running.class_seconds if running.is_held else None
-        return self.clock.now() if seconds is None else running.accepted_at + seconds
 
     # -- other kinds ------------------------------------------------------------------------------------------------------
 

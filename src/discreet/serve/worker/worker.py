@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from shutil import disk_usage
 
 from discreet.errors import DiscreetError
 from discreet.serve.config import ServiceConfig
@@ -107,8 +108,14 @@ class Worker:
         self.tables.close()
 
     def _say_slots(self) -> None:
-        """Say how many asks run here at once: the web takes no more asks than workers answer in time."""
-        self.control.save_slots(self.name, self.settings.slots, self.clock.now() + self.settings.lease_seconds)
+        """Say how many asks run here at once: the web takes no more asks than workers answer in time. Stewards see how much
+        space is left for the ledger; the web process does not see the folder."""
+        try:
+            free = disk_usage(self.config.state).free
+        except OSError:
+            free = None
+        until = self.clock.now() + self.settings.lease_seconds
+        self.control.save_slots(self.name, self.settings.slots, until, free)
 
     def _work(self, kinds: tuple[str, ...]) -> None:
         while not self._stopped.is_set():

@@ -131,7 +131,7 @@ class Budgets:
         )  # fmt: skip
 
     def show_state(self, visit: Visit) -> Response:
-        """Draw the queue, the head, overruns and versions, for stewards."""
+        """Draw the queue, workers, overruns, the head and versions, for stewards."""
         visit.caller.require(Scope.STEWARD)
         paused = [each for each in self.control.list_grants() if each.paused]
         failed = self.control.list_jobs(state=JobState.FAILED, limit=10)
@@ -141,7 +141,8 @@ class Budgets:
             asks={each.value: count for each, count in self.control.count_states().items()}, paused=paused, failed=failed,
             checks=checks, head=self.control.last_head(), trail=self.control.trail.head(), running=__version__,
             ledger=self.control.find_setting("ledger_identity"), key=self.control.find_setting("public_key"),
-            slots=self.control.count_slots(), tables=self.control.list_tables(), seconds=words.format_seconds,
+            workers=self.control.list_workers(), overruns=self.control.list_overruns(), tables=self.control.list_tables(),
+            seconds=words.format_seconds,
         )  # fmt: skip
 
     def check_ledger(self, visit: Visit) -> Response:

@@ -118,6 +118,7 @@ def make_environment() -> Environment:
         "figures": words.split_figures,
         "moment": words.format_moment,
         "seconds": words.format_seconds,
+        "bytes": words.format_bytes,
         "path": words.quote_path,
         "share": words.format_share,
     }

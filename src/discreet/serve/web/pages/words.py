@@ -177,6 +177,15 @@ def format_moment(seconds: float | None) -> str:
     return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
 
 
+def format_bytes(count: int) -> str:
+    """Return a size of a disk, rounded down.
+
+    >>> format_bytes(12_345_678_901), format_bytes(999_999)
+    ('12.3 GB', '0 GB')
+    """
+    return f"{format_down(Fraction(count, 10**9), 3) if count >= 10**7 else 0} GB"
+
+
 def format_seconds(seconds: float) -> str:
     """Return a duration in words.
 
