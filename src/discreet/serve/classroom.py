@@ -357,12 +357,21 @@ def _read(name: str, text: str, parameter: Parameter) -> Fraction:
     return value
 
 
+MAX_ATTACKS = 2
+"""Attacks of one person that wait or run."""
+
+
 def enqueue_attack(control: Control, name: str, given: Mapping[str, str], person: str) -> Job:
-    """Return the job that runs an attack: an earlier one with the same parameters, and so the same result, or a new one."""
+    """Return the job that runs an attack: an earlier one with the same parameters, and so the same result, or a new one.
+
+    Raises:
+        TooManyWaiting: if the person has `MAX_ATTACKS` of them waiting.
+    """
     options = check_attack(name, given)
     subject = f"lab {name} " + " ".join(f"{key}={value}" for key, value in options.items())
     with control.transaction():
         earlier = [each for each in control.list_jobs(subject=subject, limit=5) if each.state is not JobState.FAILED]
         if earlier:
             return earlier[0]
-        return control.enqueue("lab_attack", subject, {"attack": name, "options": options}, person=person)
+        payload = {"attack": name, "options": options}
+        return control.enqueue("lab_attack", subject, payload, person=person, limit=MAX_ATTACKS)

@@ -95,16 +95,20 @@ def decide(
 
     `token` is None for a person in a browser. It has been looked up by `Control.find_token`, so it has not expired.
     """
-    refusal = _find_refusal(person, token, grant, table)
+    refusal = find_refusal(person, token, grant, table)
     if refusal is not None:
         return Refused(refusal)
+    if grant is not None and grant.paused is not None:
+        return Refused(NotAllowed("The account is paused", "ask a steward to resume it"))
     reasons = _find_exceeded(table, facts)
     if reasons:
         return NeedsApproval("; ".join(reasons))
     return Allowed(is_free=recorded and not facts.fresh)
 
 
-def _find_refusal(person: Person, token: Token | None, grant: Grant | None, table: TableEntry) -> DiscreetError | None:
+def find_refusal(person: Person, token: Token | None, grant: Grant | None, table: TableEntry) -> DiscreetError | None:
+    """Return why a person may ask nothing of a table; None if they may, unless their account is paused. A worker decides it
+    again when it takes what was asked."""
     if grant is None or (grant.person, grant.table) != (person.id, table.name):
         return NoSuchTable()
     if person.disabled:
@@ -122,8 +126,6 @@ def _find_refusal(person: Person, token: Token | None, grant: Grant | None, tabl
             return NotAllowed("The token may not be used to ask", 'make a token with the scope "ask"')
     if not table.is_open:
         return NotAllowed("The table takes no asks at present", "ask a steward when it will")
-    if grant.paused is not None:
-        return NotAllowed("The account is paused", "ask a steward to resume it")
     return None
 
 

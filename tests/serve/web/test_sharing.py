@@ -279,8 +279,8 @@ def test_one_steward_cannot_lift_the_rule(service: Service) -> None:
     assert "approve what costs more than ε = 0.05" in browser.get("/t/people/rules").text
 
 
-@pytest.mark.parametrize("quote", [None, {"cost": {"epsilon": {"lower": 0.4, "upper": 0.4}}}])
-def test_a_large_publication_waits_for_a_second_steward(service: Service, quote: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("quote", [{"cost": {}}, {"cost": {"epsilon": {"lower": 0.4, "upper": 0.4}}}])
+def test_a_large_publication_waits_for_a_second_steward(service: Service, quote: dict[str, Any]) -> None:
     service.register(rules=Rules(two_stewards_above="1/5"))
     service.control.add_publication(
         Publication(
@@ -291,10 +291,12 @@ def test_a_large_publication_waits_for_a_second_steward(service: Service, quote:
             by="ada",
             state=PublicationState.APPROVAL,
             created=0.0,
-            quote=quote,
         )
     )
     sam, tess = service.client("sam"), service.client("tess")
+    for steward in (sam, tess):  # nobody approves what no worker has quoted
+        assert steward.post("/api/v1/publications/p1/approve").status_code == 409
+    service.control.quote_publication("p1", quote)
     assert sam.post("/api/v1/publications/p1/approve").json()["state"] == "for approval"
     assert sam.post("/api/v1/publications/p1/approve").status_code == 409
     assert not [each for each in service.control.list_jobs() if each.kind == "publication"]

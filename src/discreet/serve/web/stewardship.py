@@ -280,16 +280,21 @@ class Stewardship:
     def add_publication(self, caller: Caller, title: str, table: str, plan: str) -> Publication:
         """Propose a publication. A worker quotes it, a steward approves it."""
         caller.require(Scope.ASK)
-        _, grant = self.web.find_table(caller, table)
+        entry, grant = self.web.find_table(caller, table)
         if grant is None:
             raise not_found()
+        account = self.web.choose_account(caller, entry, grant)
+        if not self.web.find_lineage(account):
+            raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         publication = Publication(
             id=new_id(), title=title, table=table, plan=plan, by=caller.person.id, state=PublicationState.APPROVAL,
-            created=self.web.clock.now(),
+            created=self.web.clock.now(), account=account,
+            token=None if caller.token is None else caller.token.id,
         )  # fmt: skip
         with self.web.control.transaction():
-            self.web.control.add_publication(publication, by=caller.person.id)
-            self.web.control.enqueue("publication", publication.id, {"step": "quote"})
+            limit = self.web.settings.max_waiting
+            self.web.control.add_publication(publication, by=caller.person.id, waiting_limit=limit)
+            self.web.control.enqueue("publication", publication.id, {"step": "quote"}, person=caller.person.id)
         return publication
 
     def find_publication(self, caller: Caller | None, id: str) -> Publication:
