@@ -166,6 +166,30 @@ def is_unambiguous(address: str, parts: Mapping[str, Any]) -> bool:
     return not has_unescaped_password(address) and _PORTS.fullmatch(str(parts.get("port") or "")) is not None
 
 
+def describe_server(address: str, parameter: str, parse: Callable[[str], Mapping[str, Any]]) -> str:
+    """Return the address of a server and its database without what might be a password. `parse` is libpq's reader.
+
+    Raises:
+        BadParameter: if it is no address.
+    """
+    try:
+        parts = parse(address)
+    except Exception:
+        parts = None
+    if parts is None or not is_unambiguous(address, parts):
+        raise BadParameter(parameter, "postgresql://…", "not an address", "write postgresql://user@host/database")
+    return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or parts.get('user') or ''}"
+
+
+def first_line_of(error: Exception) -> str:
+    """Return the first line of what a driver of a database says.
+
+    >>> first_line_of(ValueError("no route\\nto that host")), first_line_of(ValueError())
+    ('no route', 'the connection was lost')
+    """
+    return (str(error).strip().splitlines() or ["the connection was lost"])[0]
+
+
 def format_path(path: str) -> str:
     """Format the path of a source for a message; a text that may be an address is not repeated.
 

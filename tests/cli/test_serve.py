@@ -18,7 +18,9 @@ import httpx
 import pytest
 
 from discreet.remote.client import open_remote
+from discreet.serve.checking import invite_person
 from discreet.serve.config import read_folder
+from discreet.serve.control.model import Role
 from discreet.serve.control.store import open_control
 from tests.support import console
 
@@ -140,8 +142,8 @@ def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Pa
     (folder / "public").mkdir()
     (folder / "public" / "cities.csv").write_text("dept,city\nsales,Rome\nlegal,Oslo\n")
     policy.write_text(f"{policy.read_text()}\n{public}")
-    with serve(folder):
-        pass
+    with serve(folder) as (printed, _):
+        address = find(r'connect\("(http://127.0.0.1:\d+)/people"', printed)
     config = read_folder(folder)
     with open_control(config.control, create=False) as control:
         entry = control.find_table("people")
@@ -165,7 +167,13 @@ def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Pa
         assert after.policy_hash != entry.policy_hash
     assert run("policy-accept", str(folder), "people", str(wider.version)).returncode == 2
     link = run("invite", str(folder), "eve", "--role", "reader")
-    assert "/in?once=" in link.stdout
+    assert link.stdout.startswith(f"{address}/in?once=")  # where the service ran, and not the port of the default
+    with open_control(config.control, create=False) as control:
+        for role, expected in (("analyst", Role.READER), ("steward", Role.STEWARD)):  # the owner alone makes stewards
+            assert "/in?once=" in invite_person(config, "eve", role)
+            found = control.find_person("eve")
+            assert found is not None
+            assert found.role is expected
 
 
 def test_the_state_is_for_the_owner_alone(folder: Path) -> None:

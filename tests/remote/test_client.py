@@ -1,9 +1,12 @@
 """The client against services that lose connections, are full, lie, redirect or were set back."""
 
+import gzip
 import json
 import os
 import stat
+import tracemalloc
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import httpx
 import pytest
 
 import discreet
+from discreet.accounting.cost import Budget
+from discreet.accounting.currencies import pure_filter
 from discreet.errors import (
     AskPending,
     BadParameter,
@@ -46,6 +51,7 @@ class Fake:
         self.script: list[Callable[[httpx.Request], httpx.Response]] = []
         self.asked: dict[str, Any] = {}
         self.pauses: list[float] = []
+        self.everybody: Budget | None = None  # the budget of the root, if it is another
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -60,7 +66,8 @@ class Fake:
             body = json.loads(request.content)
             if key not in self.asked:
                 self.asked[key] = answer_to_wire(self.people.ask(body["query"], epsilon=1, id=key))
-            shown = {"id": "f00", "state": "answered", "answer": self.asked[key], "head": self.service["head"]}
+            asked = list(self.asked).index(key)
+            shown = {"id": f"f0{asked}", "state": "answered", "answer": self.asked[key], "head": self.service["head"]}
             number, _, hash = request.headers.get("Ledger-Head", "").partition(":")
             if hash and self.states_continuity:
                 shown["continues"] = self.heads.get((int(number), hash), False)
@@ -71,10 +78,10 @@ class Fake:
         if path == "/ledger/continues":
             known = (int(request.url.params["number"]), request.url.params["hash"])
             return httpx.Response(200, json={"continues": self.heads.get(known, False)})
-        if path == "/asks/f00/certificate":
-            return httpx.Response(200, json={"signed": True})
+        if path in ("/asks/f00/certificate", "/asks/f01/certificate"):
+            return httpx.Response(200, json={"signed": path})
         if path.startswith("/accounts"):
-            lineage = [{"budget": budget_to_wire(self.people.budget)}]
+            lineage = [{"budget": budget_to_wire(each)} for each in (self.people.budget, self.everybody) if each is not None]
             return httpx.Response(200, json={"lineage": lineage, "remaining": remaining_to_wire(self.people.remaining)})
         if path == "/tables/people":
             table = {"table": table_to_wire(self.people.table), "neighbours": "add-remove", "account": "hr/ada", "notes": []}
@@ -195,6 +202,15 @@ def test_what_is_too_long_or_no_answer_is_refused(fake: Fake) -> None:
             people.quote(BY_DEPARTMENT, epsilon=1)
 
 
+def test_the_budget_of_everybody_is_a_share_of_its_own_limit(fake: Fake) -> None:
+    """The mutant states what remains of the root as a share of the analyst's own limit: 30% of it is spent, and not 93%."""
+    fake.everybody = Budget.of(pure_filter(1).charge_cost(Fraction(3, 10), Fraction(0)), Fraction(0))
+    people = fake.open()
+    assert people.state_budgets() == (str(people.budget), "Everybody together: ε = 0.7 of 1 remaining, 30% spent.")
+    assert "Everybody together: ε = 0.7 of 1 remaining, 30% spent." in repr(people)
+    assert people.shared_budget.limit == 1 < people.budget.limit
+
+
 def test_addresses() -> None:
     assert Address.parse("http://127.0.0.1:8000/people").is_loopback
     assert Address.parse("https://data.example/dp/my%20table") == Address("https://data.example/dp", "my table", False)
@@ -303,10 +319,56 @@ def test_a_mirror_that_lags_is_no_alarm(fake: Fake) -> None:
     fake.open()
 
 
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("gzip", "more than 10,000 bytes"),
+        ("identity", "more than 10,000 bytes"),
+        ("gzip, gzip", "an encoding that was not asked for"),
+        ("deflate", "an encoding that was not asked for"),
+    ],
+)
+def test_what_is_small_until_it_is_unpacked_fills_no_memory(
+    fake: Fake, encoding: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant unpacks what comes before it counts: two layers of gzip make gigabytes of a few kilobytes."""
+    people, packed = fake.open(), gzip.compress(b" " * 20_000_000)
+    monkeypatch.setattr("discreet.remote.connection.MAX_BYTES", 10_000)
+    if encoding == "gzip, gzip":
+        packed = gzip.compress(packed)
+    fake.script = [lambda _: httpx.Response(200, headers={"Content-Encoding": encoding}, stream=httpx.ByteStream(packed))]
+    tracemalloc.start()
+    try:
+        with pytest.raises(ServiceUnavailable, match=said):
+            people.quote(BY_DEPARTMENT, epsilon=1)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_answer_may_be_compressed_once(fake: Fake) -> None:
+    people = fake.open()
+
+    def pack(request: httpx.Request) -> httpx.Response:
+        body = httpx.ByteStream(gzip.compress(fake.answer(request).content))
+        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=body)
+
+    fake.script = [pack]
+    assert people.quote(BY_DEPARTMENT, epsilon=1).cost == fake.people.quote(BY_DEPARTMENT, epsilon=1).cost
+    assert fake.requests[-1].headers["Accept-Encoding"] == "gzip"
+    fake.script = [lambda _: httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"{}"))]
+    with pytest.raises(ServiceUnavailable, match="not compressed"):
+        people.quote(BY_DEPARTMENT, epsilon=1)
+
+
 def test_certificates_and_what_a_service_refuses(fake: Fake) -> None:
     people = fake.open()
     answer = people.ask(BY_DEPARTMENT, epsilon=1)
-    assert people.certificate(answer) == people.certify(answer) == {"signed": True}
+    other = people.ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
+    for each, ask in ((answer, "f00"), (other, "f01"), (answer, "f00")):  # each answer has its own
+        assert people.certificate(each) == people.certify(each) == {"signed": f"/asks/{ask}/certificate"}
+    with pytest.raises(BadParameter, match=r"answer is of type str: not an answer\. Give what ask"):
+        people.certificate("monday")  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="key"):
         people.certify(answer, object())  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="answer"):

@@ -10,13 +10,13 @@ from discreet.query.parser import read_query
 from discreet.query.policy import read_policy
 from discreet.serve.schedule import JumpFreeClock, choose_class, find_next_class, makes_moment, read_classes
 from discreet.units import Neighbours
-from tests.support.served_tables import POLICY
+from tests.support.policies import make_policy
 
-TABLE = read_policy(POLICY.format(name="people"))
+TABLE = read_policy(make_policy(keys=("a", "b"), pay="real"))
 
 
 def bound(text: str, unique: bool = True) -> BoundedQuery:
-    table = TABLE if unique else read_policy(POLICY.format(name="people").replace("unique = true", "max_rows = 2"))
+    table = TABLE if unique else read_policy(make_policy(limits="max_rows = 2", keys=("a", "b"), pay="real"))
     return bound_contributions(read_query(text, table), table, Neighbours.ADD_REMOVE)
 
 

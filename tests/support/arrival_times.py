@@ -22,7 +22,8 @@ from scipy.stats import ks_2samp
 from discreet.serve.config import ServiceConfig
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Ask, AskState, Rules
-from discreet.serve.worker import jobs
+from discreet.serve.worker import delivery
+from tests.support.policies import make_policy
 from tests.support.served_tables import SETTINGS, Service, configure, start_service
 from tests.support.service_processes import Processes
 
@@ -32,17 +33,6 @@ UNLIMITED = 1_000_000
 """Overruns after which an account is paused, here: a busy machine is late more often than three times."""
 QUERY = "SELECT COUNT(*) AS n FROM {} WHERE pay > 50"
 EPSILON = "1/1000"
-POLICY = """table = "{}"
-unit = "id"
-max_groups = 1
-max_rows = 3
-[columns.id]
-kind = "integer"
-[columns.pay]
-kind = "real"
-lower = 0
-upper = 100
-"""
 
 Arrivals = dict[str, list[float]]
 
@@ -75,7 +65,7 @@ def configure_tables(folder: Path, rows_of_full: int, classes: tuple[float, ...]
     rows = {"bare": "1,1.0\n2,1.0\n", "full": "".join(f"{i // 3},99.0\n" for i in range(rows_of_full))}
     for name in TABLES:
         (folder / f"{name}.csv").write_text("id,pay\n" + rows[name])
-        (folder / f"{name}.policy.toml").write_text(POLICY.format(name))
+        (folder / f"{name}.policy.toml").write_text(make_policy(name, limits="max_groups = 1\nmax_rows = 3", pay="real"))
     config = configure(folder, classes=classes, epsilon=10_000)
     tables = {name: replace(each, rules=Rules(fresh=True)) for name, each in config.tables.items()}
     return replace(config, tables=tables, slots=slots)
@@ -89,7 +79,7 @@ def measure_in_process(
     config = configure_tables(folder / "data", rows, classes, slots)
     settings = replace(SETTINGS, slots=slots, lease_seconds=30.0)
     with pytest.MonkeyPatch.context() as patch, start_service(config, "ada", settings=settings) as service:
-        patch.setattr(jobs, "MAX_OVERRUNS", UNLIMITED)
+        patch.setattr(delivery, "MAX_OVERRUNS", UNLIMITED)
         samples = {
             name: service.make_ask("ada", QUERY.format(name), table=name, epsilon=EPSILON, fresh=True) for name in TABLES
         }

@@ -43,22 +43,10 @@ from discreet.planner import plan
 from discreet.query.parser import parse_sql
 from discreet.query.policy import read_policy
 from tests.support.example_events import ZOO
+from tests.support.policies import make_policy
 
 PEOPLE = Path(__file__).parents[2] / "examples" / "people.csv"
-POLICY = """
-table = "people"
-unit = "id"
-unique = true
-[columns.id]
-kind = "integer"
-[columns.dept]
-kind = "text"
-keys = ["sales", "legal"]
-[columns.pay]
-kind = "integer"
-lower = 0
-upper = 200
-"""
+POLICY = make_policy(keys=("sales", "legal"), upper=200)
 QUERY = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean FROM people WHERE pay > 10 GROUP BY dept"
 
 

@@ -11,25 +11,13 @@ from typing import Any
 from discreet.remote.wire import answer_from_wire, cost_to_wire
 from discreet.serve.config import ServiceConfig, read_folder
 from discreet.serve.control.base import new_id
-from discreet.serve.control.model import Ask, AskOptions, AskState, Grant, Person, Role
+from discreet.serve.control.model import Ask, AskOptions, AskState, Grant, Person, Publication, PublicationState, Role
 from discreet.serve.control.store import Control, open_control
 from discreet.serve.quoting import Quoter, Target
 from discreet.serve.schedule import JumpFreeClock, choose_class
 from discreet.serve.worker.worker import Worker, WorkerSettings
+from tests.support.policies import make_policy
 
-POLICY = """table = "{name}"
-unit = "id"
-unique = true
-[columns.id]
-kind = "integer"
-[columns.dept]
-kind = "text"
-keys = ["a", "b"]
-[columns.pay]
-kind = "real"
-lower = 0
-upper = 100
-"""
 COUNT = "SELECT dept, COUNT(*) AS n FROM {name} GROUP BY dept"
 SETTINGS = WorkerSettings(slots=2, lease_seconds=3.0, idle_seconds=0.2, drain_seconds=2.0)
 
@@ -39,7 +27,7 @@ def write_table(folder: Path, name: str = "people", rows: int = 60, pay: float =
     folder.mkdir(exist_ok=True)
     lines = [f"{i},{'ab'[i % 2]},{pay}" for i in range(rows)]
     (folder / f"{name}.csv").write_text("\n".join(["id,dept,pay", *lines]) + "\n")
-    (folder / f"{name}.policy.toml").write_text(POLICY.format(name=name))
+    (folder / f"{name}.policy.toml").write_text(make_policy(name, keys=("a", "b"), pay="real"))
 
 
 def configure(folder: Path, classes: tuple[float, ...] = (0.3, 0.8), epsilon: Any = 3) -> ServiceConfig:
@@ -97,6 +85,16 @@ class Service:
     def ask(self, *given: Any, **options: Any) -> Ask:
         """Put an ask into the queue."""
         return self.control.add_ask(self.make_ask(*given, **options))
+
+    def add_publication(self, plan: str, by: str = "ada", **fields: Any) -> Publication:
+        """Add a publication that was quoted and approved."""
+        id, state = new_id(), PublicationState.APPROVAL
+        self.control.add_publication(
+            Publication(id=id, title="Heads", table="people", plan=plan, by=by, state=state, created=0.0, **fields)
+        )
+        quoted = self.wait_for_job("publication", id, {"step": "quote"})
+        assert quoted.state == "done", quoted.error
+        return self.control.change_publication(id, state, PublicationState.RUNNING)
 
     def find(self, ask: Ask) -> Ask:
         """Return an ask as it is now."""

@@ -207,10 +207,10 @@ def become(user: str) -> None:
 def serve_worker(config: ServiceConfig, max_overruns: int) -> None:
     """Take jobs until a signal ends it."""
     from discreet.serve.schedule import JumpFreeClock
-    from discreet.serve.worker import jobs
+    from discreet.serve.worker import delivery
     from discreet.serve.worker.worker import Worker
 
-    clock, jobs.MAX_OVERRUNS = JumpFreeClock(), max_overruns
+    clock, delivery.MAX_OVERRUNS = JumpFreeClock(), max_overruns
     with open_control(config.control, create=False, clock=clock.now) as control:
         worker = Worker(config, control, clock, replace(WORKER, slots=config.slots))
         worker.start()

@@ -22,34 +22,19 @@ from discreet.serve.control.model import (
     Scope,
     Snapshot,
     TableEntry,
+    Token,
 )
 from discreet.serve.control.store import Control, open_control
 from discreet.serve.web.app import create_app
 from discreet.serve.web.settings import WebSettings
+from discreet.serve.web.signing_in import Caller
+from discreet.serve.web.stewardship import Stewardship
 from discreet.session.connect import connect
+from tests.support.policies import make_policy
 
 ADDRESS = "http://127.0.0.1:8765"
 QUERY = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
-POLICY = """\
-table = "people"
-unit = "id"
-unique = true
-
-[columns.id]
-kind = "integer"
-
-[columns.dept]
-kind = "text"
-keys = ["a", "b"]
-
-[columns.city]
-kind = "text"
-
-[columns.pay]
-kind = "integer"
-lower = 0
-upper = 100
-"""
+POLICY = make_policy(keys=("a", "b"), city=True)
 OPEN = WebSettings(ADDRESS, quotes_per_second=None, asks_per_hour=None, max_waiting=None, pages=False)
 """Settings without limits."""
 
@@ -119,6 +104,13 @@ class Service:
         self.tokens[name] = self.control.add_token(name, "test", scopes=held)[1]
         return self.tokens[name]
 
+    def make_token(self, person: str = "ada", **given: Any) -> tuple[Token, str]:
+        """Make a token as a person does in the browser. Returns it and its secret."""
+        found = self.control.find_person(person)
+        assert found is not None
+        wanted = {"label": "x", "scopes": (Scope.ASK, Scope.READ), "tables": None, "days": 90.0, "epsilon": None} | given
+        return Stewardship(self.web).add_token(Caller(found), **wanted)
+
     def register(self, **fields: Any) -> TableEntry:
         """Register the table, with other fields than before."""
         values: dict[str, Any] = {
@@ -135,13 +127,15 @@ class Service:
         self.clients.append(client)
         return client
 
-    def answer(self, ask: str | None = None) -> int:
-        """Answer the asks that wait, over four rows and from a budget of their own. Returns how many there were."""
+    def answer(self, same: dict[str, Any] | None = None) -> int:
+        """Answer the asks that wait, over four rows and from a budget of their own, or all with the `same` answer. Returns
+        how many there were."""
         count = 0
         while (job := self.control.claim("test", kinds=["ask"], per_person=None)) is not None:
             found = self.control.find_ask(job.subject)
             assert found is not None
-            answer = answer_query(found.query, float(eval_rational(found.epsilon)), confidence=found.options.confidence)
+            epsilon, confidence = float(eval_rational(found.epsilon)), found.options.confidence
+            answer = same or answer_query(found.query, epsilon, confidence=confidence)
             self.control.finish(job, to=AskState.ANSWERED, answer=answer, answered_at=found.accepted_at + 1)
             count += 1
         return count

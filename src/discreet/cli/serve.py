@@ -136,7 +136,7 @@ def serve_policy_accept(
 def serve_invite(
     target: Target,
     person: Annotated[str, typer.Argument(help="The short name of the person, which is part of account names.")],
-    role: Annotated[str, typer.Option(help="steward, analyst, reader or student, of a new person.")] = "analyst",
+    role: Annotated[str, typer.Option(help="steward (of a known person, too), analyst, reader or student.")] = "analyst",
     json: Json = False,
 ) -> None:
     """Add a person, and print a link that signs them in once, within ten minutes."""

@@ -20,7 +20,7 @@ from discreet.ledger.sql_store import (
     report_waiting,
     upgrade,
 )
-from discreet.paths import is_unambiguous
+from discreet.paths import describe_server, first_line_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -50,7 +50,7 @@ class PostgresStore:
                 "ledger", "postgresql://…", "psycopg is not installed", "pip install 'discreet[postgres]'"
             ) from None
         self._errors, self._url = psycopg, url
-        self.location = _format_address(url)
+        self.location = describe_server(url, "ledger", psycopg.conninfo.conninfo_to_dict)
         self._lock, self._owner = threading.RLock(), 0
         with self._lock, self._translate_errors():
             self._upgrade(self._connect(), create)
@@ -147,7 +147,7 @@ class PostgresStore:
             yield
         except (errors.IntegrityError, errors.DataCorrupted, errors.IndexCorrupted) as error:
             self._disconnect()
-            raise LedgerCorrupted(self.location, f"PostgreSQL reports: {_first_line(error)}") from error
+            raise LedgerCorrupted(self.location, f"PostgreSQL reports: {first_line_of(error)}") from error
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             self._disconnect()
             raise locked_ledger_error(self.location, MAX_WAIT_SECONDS) from error
@@ -155,7 +155,7 @@ class PostgresStore:
             self._disconnect()
             raise LedgerUnavailable(
                 self.location,
-                f"{_first_line(error)}, so nothing is shown",
+                f"{first_line_of(error)}, so nothing is shown",
                 "check the server, then ask again with the same id",
             ) from error
 
@@ -168,20 +168,3 @@ def _make_runner(connection: "psycopg.Connection[Any]") -> Any:
         return connection.execute(sql.replace("?", "%s"), values or None)
 
     return run
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["the connection was lost"])[0]
-
-
-def _format_address(url: str) -> str:
-    """Return the address without what might be a password."""
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        parts = conninfo_to_dict(url)
-    except Exception:
-        parts = None
-    if parts is None or not is_unambiguous(url, parts):
-        raise BadParameter("ledger", "postgresql://…", "not an address", "write postgresql://user@host/database")
-    return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or parts.get('user') or ''}"

@@ -1,15 +1,17 @@
 """One service over HTTP: addresses, tokens, retries and limits. Nothing here knows queries.
 
 **Threats.** A token that is sent elsewhere is stolen: it goes to the address that the user named and to no other, redirects
-are not followed, and `http://` is refused but for the own machine. An answer that never ends fills the memory: what is read
-has limits. A lost connection must not charge twice: a request is repeated only if it is harmless to repeat, because it
-reads, or because it carries an id that was made before it was first sent.
+are not followed, and `http://` is refused but for the own machine. An answer that never ends, or that is small
+until it is unpacked, fills the memory: what is read has limits. A lost connection must not charge twice: a request is
+repeated only if it is harmless to repeat, because it reads, or because it carries an id that was made before it was first
+sent.
 """
 
 import ipaddress
 import os
 import random
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -158,7 +160,8 @@ class Connection:
     def _send(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None, query: Mapping[str, Any] | None
     ) -> tuple[int, Any]:
-        sent = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", **(headers or {})}
+        sent = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", "Accept-Encoding": "gzip"}
+        sent |= headers or {}
         if body is not None:
             sent["Content-Type"] = "application/json"
         address = f"{self.service}/api/v1{path}"
@@ -179,9 +182,18 @@ class Connection:
         raise self._refusal(status, received, wait)
 
     def _read(self, response: httpx.Response) -> bytes:
-        """Read what a service sends, up to a limit."""
+        """Read what a service sends, up to a limit, also of what is compressed: once, and unpacked no further than that."""
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if encoding not in ("identity", "gzip"):
+            raise malformed("an encoding that was not asked for")
+        unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding == "gzip" else None
         parts, size = list[bytes](), 0
-        for part in response.iter_bytes():
+        assert isinstance(response.stream, httpx.SyncByteStream)
+        for raw in response.stream:
+            try:
+                part = raw if unpack is None else unpack.decompress(raw, MAX_BYTES - size + 1)
+            except zlib.error:
+                raise malformed("what is not compressed as it says") from None
             size += len(part)
             if size > MAX_BYTES:
                 raise malformed(f"more than {MAX_BYTES:,} bytes")

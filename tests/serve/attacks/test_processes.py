@@ -3,9 +3,12 @@ runs."""
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -108,31 +111,46 @@ def test_a_web_process_of_another_user_serves_and_reads_neither_data_nor_ledger_
         shutil.rmtree(place)
 
 
-def test_a_ledger_that_was_set_back_is_noticed_by_the_next_ask_of_any_client(tmp_path: Path) -> None:
-    """The owner restores an old ledger together with an old control database, so no worker notices; the client does."""
-    write_table(tmp_path / "data")
-    config = configure(tmp_path / "data", classes=())
-    processes = Processes(config, tmp_path)
-    processes.prepare("ada")
-    query = COUNT.format(name="people")
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """One web and one worker process, for Ada and Bob."""
+    folder = tmp_path_factory.mktemp("processes")
+    write_table(folder / "data")
+    made = Processes(configure(folder / "data", classes=()), folder)
+    made.prepare("ada", "bob")
     try:
-        processes.start(1, 1)
-        processes.ask("ada", query, epsilon=Fraction(1, 100))
-        stop_all(processes)
-        shutil.copytree(config.state, tmp_path / "backup")
-        restart(processes)
-        session = processes.open("ada")
-        session.ask(query, epsilon=Fraction(2, 100))
-        stop_all(processes)
-        shutil.rmtree(config.state)
-        shutil.copytree(tmp_path / "backup", config.state)
-        restart(processes)
-        with pytest.raises(ServiceChanged, match="set back"):
-            session.ask(query, epsilon=Fraction(3, 100))
-        with pytest.raises(ServiceChanged, match="set back"):
-            processes.open("ada")
+        made.start(1, 1)
+        yield made
     finally:
-        processes.stop()
+        made.stop()
+
+
+def test_a_ledger_that_was_set_back_is_noticed_by_the_next_ask_of_any_client(processes: Processes, tmp_path: Path) -> None:
+    """The owner restores an old ledger together with an old control database, so no worker notices; the client does."""
+    query, state = COUNT.format(name="people"), processes.config.state
+    session = processes.open("ada")
+    session.ask(query, epsilon=Fraction(1, 100))
+    back_up(processes, tmp_path / "backup")
+    session.ask(query, epsilon=Fraction(2, 100))
+    stop_all(processes)
+    shutil.rmtree(state)
+    shutil.copytree(tmp_path / "backup", state)
+    restart(processes)
+    with pytest.raises(ServiceChanged, match="set back"):
+        session.ask(query, epsilon=Fraction(3, 100))
+    with pytest.raises(ServiceChanged, match="set back"):
+        processes.open("ada")
+
+
+def back_up(processes: Processes, folder: Path) -> None:
+    """Copy the state of a service that runs, as its owner does: the control database, then the ledger, then the rest."""
+    names = [Path(each).name for each in (processes.config.control, processes.config.ledger)]
+    folder.mkdir()
+    for name in names:
+        with closing(sqlite3.connect(processes.config.state / name)) as database:
+            database.execute("VACUUM INTO ?", (str(folder / name),))
+    rest = shutil.ignore_patterns(*names, "*-wal", "*-shm")
+    shutil.copytree(processes.config.state, folder, ignore=rest, dirs_exist_ok=True)
 
 
 def stop_all(processes: Processes) -> None:
@@ -147,31 +165,24 @@ def restart(processes: Processes) -> None:
     processes.wait_for_web(0)
 
 
-def test_no_request_names_a_source(tmp_path: Path) -> None:
+def test_no_request_names_a_source(processes: Processes, tmp_path: Path) -> None:
     """No field of the API is a path or an address that the service would open, and one that is given is refused."""
-    write_table(tmp_path / "data")
     (tmp_path / "secret.csv").write_text("id,dept,pay\n1,a,7\n")
-    processes = Processes(configure(tmp_path / "data", classes=()), tmp_path)
-    processes.prepare("ada")
     queries = [
         "SELECT COUNT(*) AS n FROM '{}'", "SELECT COUNT(*) AS n FROM read_csv('{}')", 'SELECT COUNT(*) AS n FROM "{}"',
         "SELECT COUNT(*) AS n FROM people JOIN '{}' USING (id)", "ATTACH '{}' AS x", "COPY people TO '{}'",
         "SELECT COUNT(*) AS n FROM people WHERE dept = (SELECT content FROM read_text('{}'))",
     ]  # fmt: skip
     places = [str(tmp_path / "secret.csv"), "http://127.0.0.1:9/x.csv", "file:///etc/passwd", "s3://b/x.csv"]
-    try:
-        processes.start(1, 1)
-        headers = {"Authorization": f"Bearer {processes.tokens['ada']}"}
-        with httpx.Client(base_url=f"{processes.address()}/api/v1", headers=headers, trust_env=False) as client:
-            for place in places:
-                for query in queries:
-                    body = {"table": "people", "query": query.format(place), "epsilon": 0.1}
-                    for route in ("quotes", "asks"):
-                        assert client.post(f"/{route}", json=body).status_code == 422, body
-                for field in ("source", "path", "policy", "ledger", "account", "url", "key"):
-                    body = {"table": "people", "query": COUNT.format(name="people"), "epsilon": 0.1, field: place}
-                    assert client.post("/asks", json=body).status_code == 422, field
-                assert client.post("/asks", json={"table": place, "query": "x", "epsilon": 1}).status_code in (404, 422)
-            assert client.get("/asks").json()["items"] == []
-    finally:
-        processes.stop()
+    headers = {"Authorization": f"Bearer {processes.tokens['bob']}"}
+    with httpx.Client(base_url=f"{processes.address()}/api/v1", headers=headers, trust_env=False) as client:
+        for place in places:
+            for query in queries:
+                body = {"table": "people", "query": query.format(place), "epsilon": 0.1}
+                for route in ("quotes", "asks"):
+                    assert client.post(f"/{route}", json=body).status_code == 422, body
+            for field in ("source", "path", "policy", "ledger", "account", "url", "key"):
+                body = {"table": "people", "query": COUNT.format(name="people"), "epsilon": 0.1, field: place}
+                assert client.post("/asks", json=body).status_code == 422, field
+            assert client.post("/asks", json={"table": place, "query": "x", "epsilon": 1}).status_code in (404, 422)
+        assert client.get("/asks").json()["items"] == []

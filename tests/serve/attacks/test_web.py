@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from discreet.serve.control.model import Grant, Role, Scope
@@ -20,7 +21,7 @@ from discreet.serve.web.guard import CONTENT_SECURITY_POLICY
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.problems import INTERNAL, NOT_FOUND
 from tests.support.web_server import find_socket, serve
-from tests.support.web_service import ADDRESS, OPEN, QUERY, Service, open_service
+from tests.support.web_service import ADDRESS, OPEN, QUERY, Service, answer_query, open_service
 
 ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
 SECRET_QUERY = "SELECT COUNT(*) AS n FROM people WHERE city = 'Xanadu-7'"
@@ -120,40 +121,34 @@ def test_tokens_do_what_their_scope_says_and_no_more(service: Service) -> None:
     assert service.client("rea").post("/api/v1/asks", json=ASK).status_code in (403, 404)
 
 
-def test_a_token_makes_none_that_may_do_more(service: Service) -> None:
-    control = service.control
-    _, narrow = control.add_token("ada", "narrow", scopes=[Scope.READ])
-    _, rationed = control.add_token("ada", "rationed", accounts={"employees": "employees/ada/token-1"})
-    assert service.client(token=narrow).post("/api/v1/tokens", json={"label": "x"}).status_code == 403
-    assert service.client(token=rationed).post("/api/v1/tokens", json={"label": "x"}).status_code == 403
-    wide = {"label": "x", "scopes": ["steward"]}
-    assert service.client("ada").post("/api/v1/tokens", json=wide).status_code == 403
-    made = service.client("ada").post("/api/v1/tokens", json={"label": "x", "days": 3650}).json()
-    assert made["secret"].startswith("dsc_")
-    assert made["expires"] <= time.time() + 91 * 86_400
-    listed = service.client("ada").get("/api/v1/tokens").text
-    assert made["secret"] not in listed
-    assert "digest" not in listed
-
-
 def test_a_token_with_a_ration_is_charged_to_it_and_asks_of_no_other_population(service: Service) -> None:
-    made = service.client("ada").post("/api/v1/tokens", json={"label": "x", "epsilon": 0.1}).json()
-    account = made["accounts"]["employees"]
+    made, secret = service.make_token(epsilon="0.1")
+    account = made.accounts["employees"]
     assert account.startswith("employees/ada/token-")
-    waiting = service.client(token=made["secret"]).post("/api/v1/asks", json=ASK)
+    waiting = service.client(token=secret).post("/api/v1/asks", json=ASK)
     assert waiting.status_code == 503, "the account is not open: nothing else is charged meanwhile"
+    proposal = {"title": "All", "table": "people", "plan": "x"}
+    assert service.client(token=made["secret"]).post("/api/v1/publications", json=proposal).status_code == 503
+    opened = service.control.find_snapshot("employees/ada")
+    assert opened is not None
+    service.control.save_snapshots([msgspec.structs.replace(opened, account=account, parent=opened.account)])
+    proposed = service.client(token=made["secret"]).post("/api/v1/publications", json=proposal).json()
+    assert "account" not in proposed
+    found = service.control.find_publication(proposed["id"])
+    assert found is not None
+    assert (found.account, found.token) == (account, made["id"])
     assert service.control.list_jobs(subject=account)[0].payload["parent"] == "employees/ada"
     service.register(name="other", population="others")
     service.control.add_grant(Grant(person="ada", table="other", account="employees/ada", created=0, by="sam"))
-    elsewhere = service.client(token=made["secret"]).post("/api/v1/asks", json=ASK | {"table": "other"})
+    elsewhere = service.client(token=secret).post("/api/v1/asks", json=ASK | {"table": "other"})
     assert elsewhere.status_code == 404
 
 
 def test_a_revoked_token_and_a_disabled_person_are_refused_at_the_next_request(service: Service) -> None:
-    client, made = service.client("ada"), service.client("ada").post("/api/v1/tokens", json={"label": "x"}).json()
-    other = service.client(token=made["secret"])
+    client, (made, secret) = service.client("ada"), service.make_token()
+    other = service.client(token=secret)
     assert other.get("/api/v1/tables").status_code == 200
-    assert client.delete(f"/api/v1/tokens/{made['id']}").status_code == 200
+    assert other.delete(f"/api/v1/tokens/{made.id}").status_code == 200
     assert other.get("/api/v1/tables").status_code == 401
     service.client("sam").send("PATCH", "/api/v1/people/ada", json={"disabled": True})
     assert client.get("/api/v1/tables").status_code == 401
@@ -211,16 +206,23 @@ def test_a_student_sees_invented_tables_alone(service: Service) -> None:
     assert service.client("stu").get("/api/v1/tables").json()["items"][0]["invented"] is True
 
 
-def test_limits_per_token(tmp_path: Path) -> None:
+def test_limits_per_person(tmp_path: Path) -> None:
     settings = replace(OPEN, quotes_per_second=2.0, asks_per_hour=3.0, max_waiting=2)
     with open_service(tmp_path, settings) as service:
         client = service.client("ada")
-        quotes = [client.post("/api/v1/quotes", json=ASK) for _ in range(12)]
+        clients = [client, *(service.client(token=service.make_token()[1]) for _ in range(2))]
+        quotes = [clients[i % 3].post("/api/v1/quotes", json=ASK) for i in range(12)]  # more tokens allow no more
         assert {each.status_code for each in quotes} == {200, 429}
         assert int(next(each for each in quotes if each.status_code == 429).headers["retry-after"]) >= 1
-        asks = [client.post("/api/v1/asks", json=ASK | {"epsilon": (i + 1) / 100}) for i in range(5)]
+        asks = [clients[i % 3].post("/api/v1/asks", json=ASK | {"epsilon": (i + 1) / 100}) for i in range(5)]
         assert [each.status_code for each in asks] == [202, 202, 429, 429, 429], "two wait; then three in an hour"
         assert service.client("sam").get("/api/v1/tables").status_code == 200
+        proposal = {"title": "All", "table": "people", "plan": "x"}
+        made = [client.post("/api/v1/publications", json=proposal) for _ in range(3)]
+        assert [each.status_code for each in made] == [202, 202, 429]
+        declined = service.client("sam").post(f"/api/v1/publications/{made[0].json()['id']}/decline")
+        assert declined.json()["state"] == "declined"
+        assert client.post("/api/v1/publications", json=proposal).status_code == 202
 
 
 def test_a_large_body_is_refused_also_without_its_length(service: Service) -> None:
@@ -376,7 +378,7 @@ def test_a_wait_holds_no_thread(tmp_path: Path) -> None:
         until(lambda: service.control.count_waiting() == 60)
         with httpx.Client(base_url=service.settings.address, timeout=10) as client:
             assert client.get("/api/v1").status_code == 200
-        service.answer()
+        assert service.answer(answer_query(QUERY, 0.1)) == 60
         for thread in threads:
             thread.join(30)
         assert results == [200] * 60

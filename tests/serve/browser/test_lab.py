@@ -18,7 +18,6 @@ def open_class(page: Any, running: Running, title: str) -> tuple[str, str]:
     page.fill("#title", title)
     page.click("text=Open the class")
     code = page.locator(".secret").inner_text()
-    page.click("text=Go to the class")
     for _ in range(100):
         if page.locator("text=Everybody together has").count():
             break
@@ -63,6 +62,7 @@ def test_a_student_joins_asks_and_guesses(running: Running, chromium: Any, cooki
     page.goto(f"{running.address}/t/people")
     assert page.locator("h1", has_text="Not found").count() == 1
     desk.goto(address)
+    desk.click("summary:has-text('Close the class')")
     desk.click("button[value=close]")
     desk.locator("text=The class is closed.").wait_for()
     teacher.close()
@@ -70,7 +70,7 @@ def test_a_student_joins_asks_and_guesses(running: Running, chromium: Any, cooki
 
 
 def test_a_slider_draws_again(running: Running, chromium: Any, cookies: list[Any]) -> None:
-    context = chromium.new_context()
+    context = chromium.new_context(color_scheme="light")
     context.add_cookies(cookies)
     page = context.new_page()
     page.goto(f"{running.address}/lab/figure/noise-l1")
@@ -81,6 +81,10 @@ def test_a_slider_draws_again(running: Running, chromium: Any, cookies: list[Any
         page.keyboard.press("End")
     assert page.input_value("#p-k") == "40"
     assert page.evaluate("document.querySelector('img.chart').naturalWidth > 0")
+    find_filter = "getComputedStyle(document.querySelector('img.chart')).filter"
+    assert page.evaluate(find_filter) == "none"
+    page.emulate_media(color_scheme="dark")  # white paper becomes dark; hues stay
+    assert page.evaluate(find_filter) == "invert(0.9) hue-rotate(180deg)"
     context.close()
 
 

@@ -72,7 +72,7 @@ def test_j_and_k_walk_along_a_list(served: tuple[Service, str], visit: Any) -> N
     page = visit("ada", "/asks")
     links = [each.get_attribute("href") for each in page.locator(".list a.main").all()]
     at = "document.activeElement.getAttribute('href')"
-    for key, expected in (("j", 0), ("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0), ("j", 1)):
+    for key, expected in (("k", 0), ("k", 0), ("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0), ("j", 1)):
         page.keyboard.press(key)
         assert page.evaluate(at) == links[expected], key
     page.keyboard.press("Enter")
@@ -127,7 +127,11 @@ def test_names_complete_what_is_typed(visit: Any) -> None:
     query.press_sequentially("pay")
     assert query.input_value() == "SELECT dept, AVG(pay)"
     query.press("Control+End")
-    query.press_sequentially(" AS m FROM people WHERE dept <> 'b")
+    query.press_sequentially(" AS m FROM people WHERE dept <> '")
+    query.press("Control+Space")
+    assert options.all_inner_texts() == ["a", "b"]  # in a literal, keys alone
+    query.press("Escape")
+    query.press_sequentially("b")
     assert options.all_inner_texts() == []  # it is whole
     query.press_sequentially("'")
     query.press("Control+Space")

@@ -21,17 +21,18 @@ from discreet.serve.control.model import (
     Rules,
     Snapshot,
 )
+from discreet.serve.web.pages import history
 from discreet.serve.web.pages.history import Step, make_history, state_so_far
 from discreet.serve.web.pages.records import view_forecast
 from tests.serve.web.test_templates import sign_in
-from tests.support.web_service import OPEN, QUERY, Client, Service, open_service
+from tests.support.web_service import OPEN, QUERY, Client, Service, answer_query, open_service
 
 ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with open_service(tmp_path, replace(OPEN, pages=True)) as opened:
+    with open_service(tmp_path, replace(OPEN, pages=True, released="the file out.duckdb")) as opened:
         opened.add_person("cleo", Role.ANALYST)
         opened.add_person("tess", Role.STEWARD)
         account = AccountState.open("employees/cleo", 3, 1e-9, opened.accounts[0].budget.currency, opened.accounts[0])
@@ -63,6 +64,30 @@ def test_an_analyst_opens_the_address_of_anothers_answer_for_nothing(service: Se
     assert service.control.list_asks(person="cleo").items == ()
 
 
+def test_a_reader_finds_a_released_answer_and_a_steward_its_table(service: Service) -> None:
+    ask = service.ask("ada")["id"]
+    reader, steward = sign_in(service, "rea"), sign_in(service, "sam")
+    assert reader.get(f"/a/{ask}").status_code == 404
+    home = reader.get("/").text
+    assert "No steward has released an answer yet" in home
+    assert "No table is granted" not in home
+    assert "Name of the released table" not in steward.get(f"/a/{ask}").text  # there is no place for one
+    service.control.set_setting("released", "released.duckdb")
+    assert "A worker copies it into <bdi>released.duckdb</bdi>" in steward.get(f"/a/{ask}").text
+    service.control.release_ask(ask, "sam", title="heads")
+    assert "A worker is copying it into released.duckdb" in steward.get(f"/a/{ask}").text
+    job = service.control.claim("test", kinds=["release"])
+    assert job is not None
+    service.control.finish(job, {"table": "heads_1"})
+    assert "It is the table heads_1 in released.duckdb." in steward.get(f"/a/{ask}").text
+    assert f'href="/a/{ask}"' in reader.get("/").text
+    page = reader.get(f"/a/{ask}")
+    assert page.status_code == 200
+    assert "ada" not in page.text.lower().replace("data", "")
+    service.control.set_setting("released", "")
+    assert "No place for tables is set" in steward.get(f"/a/{ask}").text
+
+
 def test_anothers_page_tells_nothing_of_the_person_who_asked(service: Service) -> None:
     """The mutant shows the account of who asked: what Ada has left."""
     ask = service.ask("ada")["id"]
@@ -75,6 +100,62 @@ def test_anothers_page_tells_nothing_of_the_person_who_asked(service: Service) -
     assert found.key not in text
     assert "50% spent" not in text
     assert "You have ε = 3 of 3" in text
+
+
+def test_a_shared_answer_states_the_cost_in_the_account_of_who_sees_it(service: Service) -> None:
+    """The mutant shows the cost as it was stored: Ada's limit and what she had left."""
+    account = AccountState.open("employees/cleo", 1, 1e-9, service.accounts[0].budget.currency, service.accounts[0])
+    service.control.save_snapshots([msgspec.structs.replace(Snapshot.of(account), entry=1)])
+    ask = service.ask("ada")
+    shown = service.client("cleo").get(f"/api/v1/asks/{ask['id']}").json()
+    downloaded = service.client("cleo").get(f"/api/v1/asks/{ask['id']}/answer?format=json").json()
+    own = service.client("cleo").get("/api/v1/accounts/employees/cleo").json()["lineage"][0]["budget"]
+    assert ask["cost"]["limit"] != own["limit"]
+    for cost in (shown["cost"], shown["answer"]["cost"], downloaded["cost"]):
+        assert (cost["limit"], cost["remaining"], cost["amount"]) == (own["limit"], own["remaining"], ask["cost"]["amount"])
+    assert shown["answer"]["charged"] is downloaded["charged"] is False
+    assert shown["answer"]["record"] == ask["answer"]["record"]
+
+
+def test_a_certificate_is_for_who_paid_and_for_stewards(service: Service) -> None:
+    """The mutant sends it to whoever sees the answer: the debit in it names Ada, her key and what she has spent."""
+    ask, free = service.ask("ada")["id"], service.ask("cleo")["id"]
+    assert service.client("cleo").get(f"/api/v1/asks/{ask}/certificate").status_code == 403
+    assert not [each for each in service.control.list_jobs() if each.kind == "certificate"]  # no worker signs it
+    certificate = {"entry": '{"account":"employees/ada","id":"ada:monday"}', "earlier": []}
+    for id in (ask, free):
+        service.control.enqueue("certificate", id)
+        job = service.control.claim("test", kinds=["certificate"])
+        assert job is not None
+        service.control.finish(job, {"certificate": certificate})
+    cleo = sign_in(service, "cleo")
+    for id in (ask, free):
+        refused = service.client("cleo").get(f"/api/v1/asks/{id}/certificate")
+        assert refused.status_code == 403
+        assert "ada" not in refused.text
+        assert cleo.get(f"/a/{id}/certificate.json").status_code == 403
+        assert cleo.post(f"/a/{id}/check", data={"form_token": find_form_token(cleo)}).status_code == 403
+        assert service.client("sam").get(f"/api/v1/asks/{id}/certificate").json() == certificate
+    assert service.client("ada").get(f"/api/v1/asks/{ask}/certificate").json() == certificate
+    assert sign_in(service, "ada").get(f"/a/{ask}/certificate.json").json() == certificate
+
+
+def test_nothing_tells_an_analyst_the_exact_balance_of_the_root(service: Service) -> None:
+    """The mutant prices against the exact root: a refusal, and which ε is refused, then tell what others have spent."""
+    browser, said = sign_in(service, "cleo"), list[list[str]]()
+    for share in (Fraction(501, 1000), Fraction(509, 1000)):
+        service.control.save_snapshots([with_spent(service, "employees", share)])
+        answers = [
+            service.client("cleo").post("/api/v1/asks", json=ASK | {"epsilon": epsilon}) for epsilon in ("2.9", "2.07")
+        ]
+        assert [each.status_code for each in answers] == [409, 409]
+        quoted = service.client("cleo").post("/api/v1/quotes", json=ASK | {"epsilon": "2.07"})
+        page = browser.get("/t/people/ask", params={"query": QUERY, "epsilon": "2.07"})
+        said.append([*(each.text for each in answers), quoted.text, re.sub(r'value="[^"]+"', "", page.text)])
+    assert said[0] == said[1]
+    remaining = Fraction(msgspec.json.decode(said[0][0])["fields"]["remaining"])
+    assert remaining == Fraction(49, 100) * Fraction(Snapshot.of(service.accounts[0]).limit)
+    assert service.client("ada").post("/api/v1/asks", json=ASK | {"epsilon": "2.05"}).status_code == 202
 
 
 def with_spent(service: Service, account: str, spent: Fraction) -> Snapshot:
@@ -198,8 +279,8 @@ def test_one_steward_cannot_lift_the_rule(service: Service) -> None:
     assert "approve what costs more than ε = 0.05" in browser.get("/t/people/rules").text
 
 
-@pytest.mark.parametrize("quote", [None, {"cost": {"epsilon": {"lower": 0.4, "upper": 0.4}}}])
-def test_a_large_publication_waits_for_a_second_steward(service: Service, quote: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("quote", [{"cost": {}}, {"cost": {"epsilon": {"lower": 0.4, "upper": 0.4}}}])
+def test_a_large_publication_waits_for_a_second_steward(service: Service, quote: dict[str, Any]) -> None:
     service.register(rules=Rules(two_stewards_above="1/5"))
     service.control.add_publication(
         Publication(
@@ -210,10 +291,12 @@ def test_a_large_publication_waits_for_a_second_steward(service: Service, quote:
             by="ada",
             state=PublicationState.APPROVAL,
             created=0.0,
-            quote=quote,
         )
     )
     sam, tess = service.client("sam"), service.client("tess")
+    for steward in (sam, tess):  # nobody approves what no worker has quoted
+        assert steward.post("/api/v1/publications/p1/approve").status_code == 409
+    service.control.quote_publication("p1", quote)
     assert sam.post("/api/v1/publications/p1/approve").json()["state"] == "for approval"
     assert sam.post("/api/v1/publications/p1/approve").status_code == 409
     assert not [each for each in service.control.list_jobs() if each.kind == "publication"]
@@ -229,12 +312,12 @@ def test_a_history_ends_at_what_the_ledger_says(service: Service) -> None:
     snapshot = with_spent(service, "employees", Fraction(1, 4))
     limit = Fraction(snapshot.limit)
     steps = [Step(float(i), limit / 10, "employees/ada", "q", "/a/1") for i in (1, 2)]
-    history = make_history(snapshot, [*steps, Step(3.0, limit, "others/bob", "q", "/a/2")])
-    assert history is not None
-    assert [line.total for line in history.lines] == ["25%", "15%"]
-    assert history.most == "50%"
-    assert history.path.startswith("M0 108.0")  # 5% of 50% at the left: what no step explains
-    assert history.path.endswith("V60.0H600")
+    drawn = make_history(snapshot, [*steps, Step(3.0, limit, "others/bob", "q", "/a/2")])
+    assert drawn is not None
+    assert [line.total for line in drawn.lines] == ["25%", "15%"]
+    assert drawn.most == "50%"
+    assert drawn.path.startswith("M0 108.0")  # 5% of 50% at the left: what no step explains
+    assert drawn.path.endswith("V60.0H600")
     assert make_history(snapshot, []) is None
 
 
@@ -242,13 +325,15 @@ def test_the_guarantee_so_far_is_that_of_the_sum(service: Service) -> None:
     whole = with_spent(service, "employees", Fraction(1))
     assert state_so_far(whole) == "2.95"  # half of δ is reserved for partition selection, and none of that is spent
     assert state_so_far(msgspec.structs.replace(whole, delta_spent=whole.delta_limit)) == "3"
+    assert state_so_far(with_spent(service, "employees", Fraction(1, 4))) == "1.42"
     assert state_so_far(with_spent(service, "employees", Fraction(0))) == "0"
 
 
-def test_an_analyst_sees_no_history_of_others(service: Service) -> None:
-    """The mutant draws the steps of everybody: Cleo then sees when Ada asked, and what."""
-    service.ask("ada")
+def test_an_analyst_sees_no_history_of_others(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant draws the steps of everybody: Cleo then sees when Ada asked, and what. Another reads the steps of everybody
+    and leaves out the oldest: what others ask then shortens the history of Cleo."""
     service.ask("cleo", query="SELECT COUNT(*) AS mine FROM people")
+    service.ask("ada")
     for name in ("employees", "employees/ada", "employees/cleo"):
         service.control.save_snapshots([with_spent(service, name, Fraction(1, 3))])
     cleo, sam = sign_in(service, "cleo").get("/b").text, sign_in(service, "sam").get("/b").text
@@ -261,6 +346,10 @@ def test_an_analyst_sees_no_history_of_others(service: Service) -> None:
     assert "COUNT(*) AS mine" in sam
     assert "COUNT(*) AS n" in sam
     assert "History of <bdi>employees</bdi>" in sam
+    assert "History of <bdi>employees/ada</bdi>" not in sam  # its steps are in that of the root
+    monkeypatch.setattr(history, "MAX_STEPS", 1)
+    assert "COUNT(*) AS mine" in sign_in(service, "cleo").get("/b").text
+    assert "COUNT(*) AS mine" not in sign_in(service, "sam").get("/b").text
 
 
 def test_a_report_needs_every_event_and_the_right_to_see_it(service: Service) -> None:
@@ -279,6 +368,16 @@ def test_a_report_needs_every_event_and_the_right_to_see_it(service: Service) ->
     shown = re.search(r"ε = ([0-9.]+)", read(ada, "employees/ada"))
     assert shown is not None
     assert 0.2 < float(shown[1]) < 0.4
+    asked = service.client("ada").post("/api/v1/asks", json=ASK | {"query": "SELECT COUNT(*) AS free FROM people"})
+    assert asked.status_code == 202
+    job = service.control.claim("test", kinds=["ask"])
+    assert job is not None
+    assert service.control.finish(job, to=AskState.ANSWERED, answer=answer_query(QUERY, 0.1), is_free=True)
+    assert shown[0] in read(ada, "employees/ada")  # what is free adds nothing
+    assert shown[0] in read(sign_in(service, "sam"), "employees")  # which counts the debits under it
+    history_of_ada = ada.get("/b").text
+    assert "COUNT(*) AS n" in history_of_ada
+    assert "COUNT(*) AS free" not in history_of_ada
     assert read(ada, "employees") == ""
     assert read(cleo, "employees/ada") == ""
     assert service.control.list_asks(state=AskState.ANSWERED).items
@@ -299,3 +398,48 @@ def test_a_forecast_is_a_table() -> None:
         ("q1", "n", ("± any value, 2 of 3 reliable", "± 12 rows, 2 of 3 reliable", "± 6 rows, 2 of 3 reliable")),
     )
     assert not view.fits
+
+
+# Released answers
+
+
+def test_a_reader_sees_what_was_released_and_nothing_else(service: Service) -> None:
+    released, kept = service.ask("ada")["id"], service.ask("ada", epsilon=0.2)["id"]
+    rea, bob = sign_in(service, "rea"), sign_in(service, "bob")
+    assert "None yet" in rea.get("/").text
+    service.control.release_ask(released, "sam")
+    home = rea.get("/").text
+    assert f'href="/a/{released}"' in home
+    assert kept not in home
+    page = rea.get(f"/a/{released}")
+    assert page.status_code == 200
+    assert rea.get(f"/a/{released}/chart.svg").status_code == 200
+    assert service.client("rea").get(f"/api/v1/asks/{released}").json()["person"] == ""
+    text = re.sub(r"<[^>]*>", "", page.text)
+    assert "ada" not in text.lower()
+    assert "remaining" not in text
+    assert rea.get(f"/a/{kept}").status_code == 404
+    assert bob.get(f"/a/{released}").status_code == 404  # an analyst without a grant is no reader
+
+
+def test_the_page_says_where_a_released_answer_is(service: Service) -> None:
+    ask, sam = service.ask("ada")["id"], sign_in(service, "sam")
+    assert "the file out.duckdb" in sam.get(f"/a/{ask}").text
+    form = {"form_token": find_form_token(sam), "title": "Staff"}
+    assert sam.post(f"/a/{ask}/release", data=form).status_code == 303
+    assert "A worker is copying it" in sam.get(f"/a/{ask}").text
+    job = service.control.claim("test", kinds=["release"], per_person=None)
+    assert job is not None
+    service.control.finish(job, result={"table": "staff_123456"})
+    assert "It is the table staff_123456 in the file out.duckdb." in sam.get(f"/a/{ask}").text
+
+
+def test_nothing_is_released_where_no_place_is_set(tmp_path: Path) -> None:
+    with open_service(tmp_path, replace(OPEN, pages=True)) as other:
+        ask, sam = other.ask("ada")["id"], sign_in(other, "sam")
+        assert f'action="/a/{ask}/release"' not in sam.get(f"/a/{ask}").text
+        form = {"form_token": find_form_token(sam), "title": "Staff"}
+        assert sam.post(f"/a/{ask}/release", data=form).status_code == 409
+        found = other.control.find_ask(ask)
+        assert found is not None
+        assert found.released is None

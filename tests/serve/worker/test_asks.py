@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from discreet.errors import EngineFailed
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit, FailureRecorded
 from discreet.serve.control.model import AskState, Rules
+from discreet.serve.worker.delivery import Delivery
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
 
@@ -180,7 +182,7 @@ def test_a_failure_closes_the_table_at_its_moment_and_not_before(tmp_path: Path,
 
     write_table(tmp_path / "data")
     with start_service(configure(tmp_path / "data", classes=(1.0, 4.0)), "ada", "bob") as service:
-        monkeypatch.setattr(service.worker.jobs, "_count_overrun", overruns.append)
+        monkeypatch.setattr(Delivery, "count_overrun", lambda _, running: overruns.append(running))
         service.change_engine(broken)
         first = service.ask("ada")
         while not runs:
@@ -231,10 +233,12 @@ def test_no_time_of_the_control_database_decides_a_class(tmp_path: Path) -> None
         entry = service.control.find_table("people")
         assert entry is not None
         assert entry.seconds_per_pass > 0
-        assert service.worker.tables.get_schedule("people") == ((0.3, 0.8), entry.seconds_per_pass)
+        served = service.worker.tables.get_entry("people")
+        assert (served.classes, served.seconds_per_pass) == ((0.3, 0.8), entry.seconds_per_pass)
         service.control.register_table(msgspec.structs.replace(entry, seconds_per_pass=1e-9))
     with start_service(config) as service:
-        assert service.worker.tables.get_schedule("people") == ((0.3, 0.8), entry.seconds_per_pass)
+        served = service.worker.tables.get_entry("people")
+        assert (served.classes, served.seconds_per_pass) == ((0.3, 0.8), entry.seconds_per_pass)
         assert service.control.find_table("people") == entry
 
 
@@ -303,6 +307,9 @@ def test_analysts_together_never_pass_the_root(tmp_path: Path) -> None:
         refused = next(each for each in ended if each.state is AskState.REFUSED)
         assert refused.problem is not None
         assert refused.problem["error"] == "BudgetExceeded"
+        remaining = Fraction(refused.problem["fields"]["remaining"])
+        assert remaining < root.remaining
+        assert (remaining / root.limit * 100).denominator == 1  # whole percents: others spend from the root, too
 
 
 def test_without_a_schedule_answers_leave_when_they_are_ready(tmp_path: Path) -> None:

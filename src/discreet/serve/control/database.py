@@ -72,6 +72,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE control_snapshots RENAME COLUMN debits TO entry",  # what orders the views of an account
         "ALTER TABLE control_asks ADD COLUMN is_free BIGINT NOT NULL DEFAULT 0",
     ),
+    ("CREATE TABLE control_overruns (table_name TEXT PRIMARY KEY, times BIGINT NOT NULL, last DOUBLE PRECISION NOT NULL)",),
 )
 """What each version adds to the one before it; `{key}` is a number that the database counts up."""
 

@@ -1,6 +1,9 @@
 """What can go wrong with the control database. Each error says what is wrong and what to do."""
 
-from discreet.errors import DiscreetError
+from fractions import Fraction
+
+from discreet._numbers import format_down, format_up
+from discreet.errors import BadParameter, DiscreetError
 
 
 class ControlUnavailable(DiscreetError):
@@ -27,6 +30,13 @@ class KeyTaken(DiscreetError):
         super().__init__(f"The id {key!r} belongs to another query. Use a new id, or ask the same query again.")
 
 
+class PersonExists(BadParameter):
+    """The id or the OIDC subject of a person is taken. Nothing was changed."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__("person", repr(id), "there is such a person already", "choose another id")
+
+
 class StateChanged(DiscreetError):
     """An ask is not in the state that a change starts from: another process was first, or the ask has ended."""
 
@@ -38,13 +48,13 @@ class StateChanged(DiscreetError):
 
 
 class TooManyWaiting(DiscreetError):
-    """A person has as many asks waiting as the service allows. Nothing was charged."""
+    """A person has as many asks, publications or attacks waiting as the service allows. Nothing was charged."""
 
     see = "docs/serve.md#limits"
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, things: str = "asks", hint: str = "Wait for an answer, or withdraw an ask") -> None:
         self.limit = limit
-        super().__init__(f"You have {limit} asks waiting, which is the limit. Wait for an answer, or withdraw an ask.")
+        super().__init__(f"You have {limit} {things} waiting, which is the limit. {hint}.")
 
 
 class DayLimitReached(DiscreetError):
@@ -55,8 +65,8 @@ class DayLimitReached(DiscreetError):
     def __init__(self, limit: str, spent: str) -> None:
         self.limit, self.spent = limit, spent
         super().__init__(
-            f"The rules allow ε = {limit} a day without approval, and ε = {spent} was asked today. Ask for less, or "
-            "request approval."
+            f"The rules allow ε = {format_down(Fraction(limit), 3)} a day without approval, and "
+            f"ε = {format_up(Fraction(spent), 3)} was asked today. Ask for less, or request approval."
         )
 
 

@@ -159,6 +159,10 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     is_open: bool = True
 
 
+RELEASED = "released"
+"""The setting that names where released tables are; empty where there is no such place."""
+
+
 class Grant(_Value, frozen=True, kw_only=True):
     """A person may ask of a table, from an account of theirs."""
 
@@ -326,6 +330,22 @@ class HeadSeen(_Value, frozen=True, kw_only=True):
     at: float
 
 
+class Overruns(msgspec.Struct, frozen=True, kw_only=True):
+    """How often answers of a table were not ready at their moments, and when the last one was not."""
+
+    times: int
+    last: float
+
+
+class WorkerSlots(msgspec.Struct, frozen=True, array_like=True):
+    """What a worker says of itself: how many jobs it runs at once, until when that holds, and the bytes that are free
+    where it keeps its state."""
+
+    slots: int
+    until: float
+    free: int | None = None
+
+
 class TrailEntry(_Value, frozen=True, kw_only=True):
     """One line of the audit trail: who did what, when. Each holds the hash of the line before it."""
 
@@ -365,6 +385,8 @@ class Publication(_Value, frozen=True, kw_only=True):
     files: dict[str, str] = {}  # name → base 64, once published
     is_public: bool = False
     approvals: tuple[str, ...] = ()  # as of a request
+    account: str | None = None  # what is charged; None: the account of the grant of who proposed it
+    token: str | None = None  # with which it was proposed
 
 
 class Proposal(_Value, frozen=True, kw_only=True):

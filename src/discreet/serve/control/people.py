@@ -12,8 +12,11 @@ import msgspec
 from discreet.errors import BadParameter
 from discreet.serve.control.base import Part, decode, digest_secret, encode, find, new_id
 from discreet.serve.control.database import Transaction
+from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Link, Login, Person, Role, Scope, Token
 
+ACTORS = frozenset({"worker", "oidc"})
+"""What the trail calls parts of the service: a person of that name would read their lines."""
 TOKEN_PREFIX = "dsc_"
 """What a token begins with, so that scanners find one that was published by mistake."""
 LAST_USED_SECONDS = 60.0
@@ -27,14 +30,16 @@ class People(Part):
         """Add a person.
 
         Raises:
-            BadParameter: if the id or the OIDC subject is taken.
+            PersonExists: if the id or the OIDC subject is taken, or the id is reserved.
         """
+        if person.id in ACTORS:
+            raise PersonExists(person.id)
         person = msgspec.structs.replace(person, created=person.created or self._clock())
         with self._write() as transaction:
             transaction.lock(f"person {person.id}")
             taken = transaction.run("SELECT id FROM control_people WHERE id = ? OR subject = ?", person.id, person.subject)
             if taken.fetchone() is not None:
-                raise BadParameter("person", repr(person.id), "there is such a person already", "choose another id")
+                raise PersonExists(person.id)
             transaction.run(
                 "INSERT INTO control_people (id, email, subject, disabled, body) VALUES (?, ?, ?, ?, ?)",
                 person.id, person.email, person.subject, int(person.disabled), encode(person),
@@ -53,7 +58,8 @@ class People(Part):
         disabled: bool | None = None,
         by: str | None = None,
     ) -> Person:
-        """Change what is given of a person.
+        """Change what is given of a person. Who is disabled or becomes a steward is signed out everywhere, and their links
+        end: whoever signed in by a link of another steward's acts as no steward.
 
         Raises:
             BadParameter: if there is no such person.
@@ -69,7 +75,7 @@ class People(Part):
                 "UPDATE control_people SET email = ?, subject = ?, disabled = ?, body = ? WHERE id = ?",
                 changed.email, changed.subject, int(changed.disabled), encode(changed), person,
             )  # fmt: skip
-            if disabled:
+            if disabled or (changed.role is Role.STEWARD and found.role is not Role.STEWARD):
                 transaction.run("DELETE FROM control_logins WHERE person = ?", person)
                 transaction.run("DELETE FROM control_links WHERE person = ?", person)
             self._record(transaction, by, "change person", person, **{key: str(value) for key, value in fields.items()})
@@ -108,8 +114,10 @@ class People(Part):
         accounts: dict[str, str] | None = None,
         expires: float | None = None,
         by: str | None = None,
+        epsilon: str | None = None,
     ) -> tuple[Token, str]:
-        """Make a token. Returns it and its secret, which cannot be shown again.
+        """Make a token. Returns it and its secret, which cannot be shown again. `epsilon` is that of its accounts, for the
+        trail.
 
         Raises:
             BadParameter: if there is no such person.
@@ -126,7 +134,8 @@ class People(Part):
                 "INSERT INTO control_tokens (id, person, digest, body) VALUES (?, ?, ?, ?)",
                 token.id, person, token.digest, encode(token),
             )  # fmt: skip
-            self._record(transaction, by, "add token", token.id, person=person, label=label, scopes=token.scopes)
+            stated = {} if epsilon is None else {"epsilon": epsilon}
+            self._record(transaction, by, "add token", token.id, person=person, label=label, scopes=token.scopes, **stated)
         return token, secret
 
     def find_token(self, secret: str) -> Token | None:

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter
-from discreet.paths import is_unambiguous
+from discreet.paths import describe_server, first_line_of
 from discreet.serve.control.database import LATEST_VERSION, Pool, check_texts, check_version, migrate, missing_error
 from discreet.serve.control.errors import ControlUnavailable
 from discreet.serve.control.waiting import Hub, Subscription
@@ -73,7 +73,7 @@ class PostgresDatabase:
                 "control", "postgresql://…", "psycopg is not installed", "pip install 'discreet[postgres]'"
             ) from None
         self._driver, self._url = psycopg, url
-        self.location = _format_address(url)
+        self.location = describe_server(url, "control", psycopg.conninfo.conninfo_to_dict)
         self._pool: Pool[psycopg.Connection[Any]] = Pool(self._connect, self._disconnect, _is_usable, MAX_CONNECTIONS)
         self._listener: _Listener | None = None
         self._listener_lock = threading.Lock()
@@ -172,8 +172,7 @@ class PostgresDatabase:
         except (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled) as error:
             raise ControlUnavailable(self.location, "another process holds it", "try again") from error
         except self._driver.Error as error:
-            reason = (str(error).strip().splitlines() or ["the connection was lost"])[0]
-            raise ControlUnavailable(self.location, reason, "check the server, then try again") from error
+            raise ControlUnavailable(self.location, first_line_of(error), "check the server, then try again") from error
 
 
 class _Listener:
@@ -219,16 +218,3 @@ class _Listener:
 def _is_usable(connection: "psycopg.Connection[Any]") -> bool:
     """Whether it is connected and no transaction is open on it."""
     return not connection.closed and connection.info.transaction_status == 0
-
-
-def _format_address(url: str) -> str:
-    """Return the address without what might be a password."""
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        parts = conninfo_to_dict(url)
-    except Exception:
-        parts = None
-    if parts is None or not is_unambiguous(url, parts):
-        raise BadParameter("control", "postgresql://…", "not an address", "write postgresql://user@host/database")
-    return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or parts.get('user') or ''}"

@@ -6,7 +6,8 @@ again may run it a second time, which is free because the ledger continues a deb
 taken over cannot finish, fail, renew or release the job: those return False, and nothing is changed.
 
 An ask runs while its job is leased: claiming moves it from `waiting` to `running`, finishing moves it to its final state, in
-the same transaction. One person has at most `per_person` asks running, so no analyst holds the others up.
+the same transaction. One person has at most `per_person` asks running, so no analyst holds the others up. Jobs of another
+kind than asks are claimed by threads of their own, so they take no slot of an ask.
 """
 
 from collections.abc import Iterable
@@ -17,8 +18,8 @@ import msgspec
 from discreet.serve.control.asks import Asks, _find_ask, insert_job
 from discreet.serve.control.base import decode, encode, new_id
 from discreet.serve.control.database import Transaction
-from discreet.serve.control.errors import StateChanged
-from discreet.serve.control.model import AskState, Job, JobState
+from discreet.serve.control.errors import StateChanged, TooManyWaiting
+from discreet.serve.control.model import AskState, Job, JobState, WorkerSlots
 from discreet.serve.control.waiting import JOBS, Subscription, ask_topic
 
 LEASE_SECONDS = 30.0
@@ -37,12 +38,21 @@ class Queue(Asks):
         *,
         person: str | None = None,
         by: str | None = None,
+        limit: int | None = None,
     ) -> Job:
-        """Put a job into the queue. Asks are queued by `add_ask` and by approval."""
+        """Put a job into the queue. Asks are queued by `add_ask` and by approval.
+
+        Raises:
+            TooManyWaiting: if the person has `limit` jobs of this kind that wait or run.
+        """
         job = Job(
             id=new_id(), kind=kind, subject=subject, payload=payload or {}, state=JobState.QUEUED, created=self._clock()
         )
         with self._write() as transaction:
+            if person is not None and limit is not None:
+                transaction.lock(f"jobs of {person}")
+                if _count_unfinished(transaction, person, kind) >= limit:
+                    raise TooManyWaiting(limit, "jobs of this kind", "Wait until one of them has ended")
             insert_job(transaction, job, person)
             self._record(transaction, by, f"enqueue {kind}", subject)
         return job
@@ -180,13 +190,14 @@ class Queue(Asks):
             self._record(transaction, by, "release answer", ask, person=found.person, table=found.table)
             return self.enqueue("release", ask, {"title": title})
 
-    def save_slots(self, worker: str, slots: int, until: float) -> None:
-        """Say how many jobs a worker runs at once, and until when that holds. Others that hold no more are forgotten."""
+    def save_slots(self, worker: str, slots: int, until: float, free: int | None = None) -> None:
+        """Say how many asks a worker runs at once, and until when that holds. Others that hold no more are forgotten.
+        `free` is how many bytes are free where the worker keeps its state."""
         with self._write(durable=False) as transaction:
             transaction.lock("slots of workers")
             known = _read_slots(transaction) or {}
-            kept = {name: each for name, each in known.items() if name != worker and each[1] > self._clock()}
-            kept |= {worker: (slots, until)} if slots else {}
+            kept = {name: each for name, each in known.items() if name != worker and each.until > self._clock()}
+            kept |= {worker: WorkerSlots(slots, until, free)} if slots else {}
             transaction.run(
                 "INSERT INTO control_settings (name, value) VALUES (?, ?) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -194,10 +205,15 @@ class Queue(Asks):
             )  # fmt: skip
 
     def count_slots(self) -> int | None:
-        """Return how many jobs the workers together run at once; None if no worker ever said so."""
+        """Return how many asks the workers together run at once; None if no worker ever said so."""
+        known = self.list_workers()
+        return None if known is None else sum(each.slots for each in known.values())
+
+    def list_workers(self) -> dict[str, WorkerSlots] | None:
+        """Return what the workers that run said of themselves, by name; None if no worker ever did."""
         with self._read() as transaction:
             known, now = _read_slots(transaction), self._clock()
-        return None if known is None else sum(slots for slots, until in known.values() if until > now)
+        return None if known is None else {name: each for name, each in known.items() if each.until > now}
 
     def subscribe(self, topic: str | None = None) -> Subscription:
         """Wait for changes: of the queue (`JOBS`), of one ask (`ask_topic(id)`), or of anything. Close it after use."""
@@ -240,6 +256,11 @@ def _count_running(transaction: Transaction, person: str, now: float) -> int:
     return int(transaction.run(sql, person, JobState.LEASED, now).fetchone()[0])
 
 
+def _count_unfinished(transaction: Transaction, person: str, kind: str) -> int:
+    sql = "SELECT COUNT(*) FROM control_jobs WHERE person = ? AND kind = ? AND state IN (?, ?)"
+    return int(transaction.run(sql, person, kind, JobState.QUEUED, JobState.LEASED).fetchone()[0])
+
+
 def _find_held(transaction: Transaction, job: Job) -> Job | None:
     """Return a job as it is now, locked, if it is still leased by this claim. `attempts` tells one claim from the next."""
     row = transaction.run("SELECT body FROM control_jobs WHERE id = ?{lock}", job.id).fetchone()
@@ -249,9 +270,9 @@ def _find_held(transaction: Transaction, job: Job) -> Job | None:
     return held if (held.worker, held.attempts) == (job.worker, job.attempts) else None
 
 
-def _read_slots(transaction: Transaction) -> dict[str, tuple[int, float]] | None:
+def _read_slots(transaction: Transaction) -> dict[str, WorkerSlots] | None:
     row = transaction.run("SELECT value FROM control_settings WHERE name = ?", SLOTS).fetchone()
-    return None if row is None else msgspec.json.decode(row[0], type=dict[str, tuple[int, float]])
+    return None if row is None else msgspec.json.decode(row[0], type=dict[str, WorkerSlots])
 
 
 def _save(transaction: Transaction, job: Job) -> None:

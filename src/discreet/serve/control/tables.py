@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from discreet.serve.control.base import Part, encode, find, find_rows
-from discreet.serve.control.model import Grant, HeadSeen, Population, Rules, Snapshot, TableEntry
+from discreet.serve.control.model import Grant, HeadSeen, Overruns, Population, Rules, Snapshot, TableEntry
 
 Trouble = Literal["overrun", "failure"]
 """What pauses an account when it happens too often: an answer after its moment, a failure of the engine."""
@@ -76,15 +76,16 @@ class Tables(Part):
 
     # Grants
 
-    def add_grant(self, grant: Grant, *, by: str | None = None) -> None:
-        """Let a person ask of a table; a grant for both that exists is replaced."""
+    def add_grant(self, grant: Grant, *, by: str | None = None, epsilon: str | None = None) -> None:
+        """Let a person ask of a table; a grant for both that exists is replaced. The trail states its ε."""
         with self._write() as transaction:
             transaction.run(
                 "INSERT INTO control_grants (person, table_name, account, body) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (person, table_name) DO UPDATE SET account = excluded.account, body = excluded.body",
                 grant.person, grant.table, grant.account, encode(grant),
             )  # fmt: skip
-            self._record(transaction, by, "add grant", grant.table, person=grant.person, account=grant.account)
+            stated = {} if epsilon is None else {"epsilon": epsilon}
+            self._record(transaction, by, "add grant", grant.table, person=grant.person, account=grant.account, **stated)
 
     def remove_grant(self, person: str, table: str, *, by: str | None = None) -> bool:
         """Take a grant away. Returns whether there was one."""
@@ -143,6 +144,21 @@ class Tables(Part):
                 what = "answers were late" if kind == "overrun" else "queries failed"
                 self._pause(account, f"{times} {what}", "service", "pause account")
         return times
+
+    def count_overrun(self, table: str) -> None:
+        """Count an answer of a table that was not ready at its moment."""
+        with self._write() as transaction:
+            transaction.run(
+                "INSERT INTO control_overruns (table_name, times, last) VALUES (?, 1, ?) "
+                "ON CONFLICT (table_name) DO UPDATE SET times = control_overruns.times + 1, last = excluded.last",
+                table, self._clock(),
+            )  # fmt: skip
+
+    def list_overruns(self) -> dict[str, Overruns]:
+        """Return how often answers of each table were not ready at their moments; tables without any are left out."""
+        with self._read() as transaction:
+            rows = transaction.run("SELECT table_name, times, last FROM control_overruns ORDER BY table_name").fetchall()
+        return {name: Overruns(times=times, last=last) for name, times, last in rows}
 
     # The mirror of the ledger
 

@@ -33,6 +33,9 @@ from discreet.serve.web.problems import make_problem, respond
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
 
+PRINTABLE = {"pattern": "^[!-~]([ -~]*[!-~])?$"}
+"""For OpenAPI: a header of printable characters, without blanks around it."""
+
 
 def make_router(web: Web) -> APIRouter:
     """Return all routes of the API."""
@@ -176,7 +179,7 @@ def add_asks(router: APIRouter, web: Web, find_caller: Any) -> None:
     async def ask(
         body: AskBody,
         caller: Annotated[Caller, Depends(find_caller)],
-        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=150)] = None,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=150, json_schema_extra=PRINTABLE)] = None,
         prefer: Annotated[str | None, Header(max_length=200)] = None,
         ledger_head: Annotated[str | None, Header(pattern=HEAD)] = None,
     ) -> Response:
@@ -199,6 +202,11 @@ def add_asks(router: APIRouter, web: Web, find_caller: Any) -> None:
         page = web.control.list_asks(person=caller.person.id, table=table, state=state, cursor=cursor, limit=limit)
         return make_page([web.show_ask(each) for each in page.items if caller.may_use(each.table)], page.cursor, request)
 
+    @router.get("/released", responses=describe_json(PAGE), summary="The newest answers that stewards released")
+    def list_released(caller: Annotated[Caller, Depends(find_caller)]) -> Response:
+        caller.require(Scope.READ)
+        return json({"items": [web.show_ask(each) for each in web.list_released(caller)], "cursor": None})
+
     @router.get("/asks/{ask}", responses=describe_json(), summary="Where an ask is, and its answer")
     def show_ask(ask: Id, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.READ)
@@ -215,7 +223,25 @@ def add_asks(router: APIRouter, web: Web, find_caller: Any) -> None:
 def describe(app: FastAPI) -> dict[str, Any]:
     """Return the description of the API in OpenAPI 3.1; computed once."""
     if app.openapi_schema is None:
-        app.openapi_schema = get_openapi(
+        described = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes, openapi_version="3.1.0"
         )
+        for operations in described["paths"].values():
+            for operation in operations.values():
+                for parameter in operation.get("parameters", ()):
+                    parameter["schema"] = remove_null(parameter["schema"])
+        app.openapi_schema = described
     return app.openapi_schema
+
+
+def remove_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter without `null`: a header or a part of an address can be left out, not be null.
+
+    >>> remove_null({"anyOf": [{"type": "string"}, {"type": "null"}], "title": "Cursor"})
+    {'title': 'Cursor', 'type': 'string'}
+    """
+    kinds = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    plain: dict[str, Any] = {name: each for name, each in schema.items() if name != "anyOf"} | kinds[0]
+    return plain

@@ -7,6 +7,7 @@ import msgspec
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from discreet.serve.control.base import CURSOR
 from discreet.serve.web.problems import PROBLEM, Refusal
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
@@ -37,7 +38,7 @@ PAGE = {
 }
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 Id = Annotated[str, Path(min_length=1, max_length=100)]
-Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
+Cursor = Annotated[str | None, Query(pattern=CURSOR)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 

@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 from discreet.formats import to_arrow, to_csv, to_json_value
 from discreet.remote.invented import invent_columns
 from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope, TableEntry
-from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_parquet
+from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_objects, write_parquet
 from discreet.serve.web.api_common import PROBLEMS, Id, Name, describe_json, json
 from discreet.serve.web.problems import Refusal, respond
 from discreet.serve.web.service import Web
@@ -27,6 +27,10 @@ MAX_STREAMS = 20
 """Streams of events that one person may have open."""
 MAX_INVENTED = 100_000
 CERTIFICATE_SECONDS = 20.0
+OTHERS_CERTIFICATE = (
+    "Another analyst paid for this answer, and its certificate names their account. Ask them or a steward for it, or ask "
+    "the query with `fresh`, which is charged to you."
+)
 
 FILES: dict[int | str, dict[str, Any]] = {
     200: {"description": "The answer.", "content": {each.media.partition(";")[0]: {} for each in FORMATS.values()}},
@@ -56,8 +60,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
     async def show_certificate(ask: Id, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.READ)
         found = await run_in_threadpool(find_answered, web, caller, ask)
-        job = await run_in_threadpool(find_certificate, web, found)
-        job = await wait_for_job(web, job, CERTIFICATE_SECONDS)
+        job = await fetch_certificate(web, caller, found)
         if job.error is not None:
             return respond(job.error)
         if job.result is None:
@@ -101,14 +104,35 @@ def find_answered(web: Web, caller: Caller, ask: str) -> Ask:
     return found
 
 
-def find_certificate(web: Web, ask: Ask) -> Job:
+async def fetch_certificate(web: Web, caller: Caller, ask: Ask) -> Job:
+    """Return the job that signs the certificate of an ask, when it has ended or after `CERTIFICATE_SECONDS`.
+
+    A certificate holds the debit byte for byte, under the signature: who was charged, under which key, and what their
+    account had spent. So it is for who paid, and for stewards; whoever was shown the answer for nothing gets none.
+
+    Raises:
+        Refusal: 403 if another person paid for the answer.
+    """
+    if ask.person != caller.person.id and not caller.is_steward:
+        raise Refusal(403, OTHERS_CERTIFICATE)
+    job = await run_in_threadpool(_find_certificate, web, ask)
+    job = await _wait_for_job(web, job, CERTIFICATE_SECONDS)
+    if job.result is not None and not caller.is_steward:
+        certificate = job.result["certificate"]
+        debits = [msgspec.json.decode(entry)["id"] for entry in (certificate["entry"], *certificate["earlier"])]
+        if not all(each.startswith(f"{caller.person.id}:") for each in debits):  # as `Ask.debit_id` is written
+            raise Refusal(403, OTHERS_CERTIFICATE)
+    return job
+
+
+def _find_certificate(web: Web, ask: Ask) -> Job:
     """Return the job that signs the certificate of an ask; queue it if there is none, or if it failed."""
     jobs = web.control.list_jobs(subject=ask.id, limit=20)
     made = next((job for job in jobs if job.kind == "certificate" and job.state is not JobState.FAILED), None)
     return made or web.control.enqueue("certificate", ask.id, person=ask.person, by=ask.person)
 
 
-async def wait_for_job(web: Web, job: Job, seconds: float) -> Job:
+async def _wait_for_job(web: Web, job: Job, seconds: float) -> Job:
     """Return a job when it has ended, or as it is after `seconds`."""
     deadline = time.monotonic() + seconds
     while job.state in (JobState.QUEUED, JobState.LEASED) and time.monotonic() < deadline and not web.bell.is_closed:
@@ -157,8 +181,7 @@ def write_invented(web: Web, entry: TableEntry, rows: int, seed: int, name: str)
         case "csv" | "spreadsheet":
             body = to_csv(header, records, spreadsheet=name == "spreadsheet").encode()
         case "ndjson":
-            lines = [dict(zip(header, map(to_json_value, record), strict=True)) for record in records]
-            body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+            body = write_objects(header, records)
         case "arrow":
             body = write_arrow(to_arrow(header, records))
         case "parquet":

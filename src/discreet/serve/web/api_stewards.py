@@ -25,7 +25,6 @@ from discreet.serve.web.bodies import (
     PublicBody,
     ReleaseBody,
     RulesBody,
-    TokenBody,
     VerifyBody,
 )
 from discreet.serve.web.problems import Refusal, not_found
@@ -45,7 +44,7 @@ def add_people(router: APIRouter, web: Web, find_caller: Any) -> None:
     @router.get("/people", responses=describe_json(PAGE), summary="All people (stewards), or yourself")
     def list_people(caller: Known) -> Response:
         caller.require(Scope.READ)
-        people = control.list_people() if caller.is_steward else (caller.person,)
+        people = control.list_people() if caller.is_steward and not caller.is_limited else (caller.person,)
         return json({"items": [to_plain(each, "subject") for each in people], "cursor": None})
 
     @router.post("/people", status_code=201, responses=describe_json({"type": "object"}, 201), summary="Add a person")
@@ -56,32 +55,19 @@ def add_people(router: APIRouter, web: Web, find_caller: Any) -> None:
     def change_person(person: Name, body: PersonChange, caller: Known) -> Response:
         return json(to_plain(stewardship.change_person(caller, person, body.role, body.disabled), "subject"))
 
-    @router.post(
-        "/people/{person}/link",
-        status_code=201,
-        responses=describe_json({"type": "object"}, 201),
-        summary="A link that signs a person in once, within ten minutes",
-    )
-    def make_link(person: Name, caller: Known) -> Response:
-        return json({"link": stewardship.make_link(caller, person)}, 201)
-
     @router.get("/tokens", responses=describe_json(PAGE), summary="Your tokens, without their secrets")
     def list_tokens(caller: Known, person: Annotated[str | None, Query(max_length=200)] = None) -> Response:
         caller.require(Scope.READ)
         if person is not None and person != caller.person.id:
             caller.require(Scope.STEWARD)
-        tokens = control.list_tokens(person or caller.person.id)
+        tokens = (
+            (caller.token,)
+            if caller.token is not None and caller.is_limited
+            else control.list_tokens(person or caller.person.id)
+        )
         return json({"items": [to_plain(each) for each in tokens], "cursor": None})
 
-    @router.post(
-        "/tokens", status_code=201, responses=describe_json({"type": "object"}, 201), summary="Make a token; shown once"
-    )
-    def add_token(body: TokenBody, caller: Known) -> Response:
-        tables = None if body.tables is None else tuple(body.tables)
-        token, secret = stewardship.add_token(caller, body.label, body.scopes, tables, body.days, body.epsilon)
-        return json({**to_plain(token), "secret": secret}, 201)
-
-    @router.delete("/tokens/{token}", responses=describe_json(), summary="Revoke a token")
+    @router.delete("/tokens/{token}", responses=describe_json(), summary="Revoke this token; others on the page /me")
     def revoke_token(token: Id, caller: Known) -> Response:
         return json(to_plain(stewardship.revoke_token(caller, token)))
 
@@ -89,7 +75,7 @@ def add_people(router: APIRouter, web: Web, find_caller: Any) -> None:
     def list_grants(caller: Known) -> Response:
         caller.require(Scope.READ)
         grants = control.list_grants() if caller.is_steward else control.list_grants(person=caller.person.id)
-        return json({"items": [to_plain(each) for each in grants], "cursor": None})
+        return json({"items": [to_plain(each) for each in grants if caller.may_use(each.table)], "cursor": None})
 
     @router.post(
         "/grants",
@@ -292,6 +278,7 @@ def add_records(router: APIRouter, web: Web, find_caller: Any) -> None:
     @router.get("/jobs/{job}", responses=describe_json(), summary="What became of a job")
     def find_job(job: Id, caller: Known) -> Response:
         caller.require(Scope.STEWARD)
+        caller.require_all_tables()
         found = control.find_job(job)
         if found is None:
             raise not_found()
@@ -319,7 +306,7 @@ def show_job(job: Any) -> dict[str, Any]:
 
 def show_publication(publication: Publication) -> dict[str, Any]:
     """Return a publication with the names of its files."""
-    return {**to_plain(publication, "files"), "files": sorted(publication.files)}
+    return {**to_plain(publication, "files", "account", "token"), "files": sorted(publication.files)}
 
 
 def _may_see(stewardship: Stewardship, reader: Caller | None, publication: Publication) -> bool:

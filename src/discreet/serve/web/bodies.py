@@ -7,17 +7,21 @@ import re
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.query.parser import MAX_CHARACTERS
-from discreet.serve.control.model import Role, Rules, Scope
+from discreet.serve.control.model import Role, Rules
 from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
+from discreet.serve.web.stewardship import PERSON_ID
 
 NUMBER = r"^[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?$"
 ERROR = r"^ *±? *[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})? *%? *$"
+_POSITIVE = r"([1-9][0-9]{0,2}(\.[0-9]{1,40})?|0\.[0-9]{0,38}[1-9])(/[1-9][0-9]{0,2})?"
+"""What the description of the API allows: it is accepted everywhere. More is accepted, and refused with a reason if it is
+too large, too small or not positive."""
 HEAD = r"^[0-9]{1,18}:[0-9a-f]{64}$"
 MAX_TEMPLATES = 100
 
@@ -34,11 +38,18 @@ def _to_whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": NUMBER}]}
-_ERROR_SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": ERROR}]}
-NumberText = Annotated[str, BeforeValidator(_to_text), Field(max_length=200, pattern=NUMBER, json_schema_extra=_SCHEMA)]
-ErrorText = Annotated[str, BeforeValidator(_to_text), Field(max_length=100, pattern=ERROR)]
+def _describe_number(pattern: str) -> WithJsonSchema:
+    """Return the schema of a positive number, which is written as a number of JSON or as a text."""
+    number = {"type": "number", "minimum": 1e-9, "maximum": 999}
+    return WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": f"^{pattern}$"}]})
+
+
+NumberText = Annotated[str, Field(max_length=200, pattern=NUMBER), BeforeValidator(_to_text), _describe_number(_POSITIVE)]
+ErrorText = Annotated[
+    str, Field(max_length=100, pattern=ERROR), BeforeValidator(_to_text), _describe_number(f" ?±? ?{_POSITIVE} ?%?")
+]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Weights = Annotated[dict[Name, NumberText], Field(json_schema_extra={"additionalProperties": False})]
 Text = Annotated[str, Field(max_length=5_000)]
 
 
@@ -55,9 +66,9 @@ class QuoteBody(Body):
     query: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
     epsilon: NumberText | None = None
     error: ErrorText | None = None
-    size: Annotated[int, BeforeValidator(_to_whole), Field(ge=1, le=10**15)] | None = None
+    size: Annotated[int, Field(ge=1, le=10**15), BeforeValidator(_to_whole)] | None = None
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    weights: dict[Name, NumberText] | None = None
+    weights: Weights | None = None
 
     def to_question(self) -> Question:
         """Return the question."""
@@ -79,20 +90,10 @@ class AskBody(QuoteBody):
     purpose: Text = ""
 
 
-class TokenBody(Body):
-    """A token of one's own. `epsilon` gives it a budget of its own under one's account."""
-
-    label: Name
-    scopes: Annotated[list[Annotated[Scope, Field(strict=False)]], Field(max_length=10)] = [Scope.ASK, Scope.READ]
-    tables: list[Name] | None = None
-    days: Annotated[float, Field(gt=0, le=3650)] = 90.0
-    epsilon: NumberText | None = None
-
-
 class PersonBody(Body):
-    """A person."""
+    """A person. The id is a part of account names."""
 
-    id: Name
+    id: Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^{PERSON_ID}$"})]
     name: Name
     role: Annotated[Role, Field(strict=False)]
     email: Annotated[str, Field(max_length=200, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None

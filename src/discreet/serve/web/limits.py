@@ -1,4 +1,7 @@
-"""How often a token may be used. Counted per process and in memory: the budget is what protects data, this protects time."""
+"""How often a person may ask for something.
+
+Counted per process and in memory: the budget is what protects data, this protects time.
+"""
 
 import threading
 import time

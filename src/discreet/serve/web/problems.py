@@ -16,7 +16,14 @@ from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
 from discreet.remote.wire import to_problem
-from discreet.serve.control.errors import ControlUnavailable, KeyTaken, StateChanged, TooManyWaiting, TrailBroken
+from discreet.serve.control.errors import (
+    ControlUnavailable,
+    KeyTaken,
+    PersonExists,
+    StateChanged,
+    TooManyWaiting,
+    TrailBroken,
+)
 from discreet.serve.rules import NoSuchTable, NotAllowed
 
 log = logging.getLogger("discreet.serve.web")
@@ -40,7 +47,7 @@ TITLES = {
     503: ("service-unavailable", "The service is busy"),
 }
 STATUSES: dict[type[DiscreetError], int] = {
-    NotAllowed: 403, KeyTaken: 422, StateChanged: 409, TooManyWaiting: 429, TrailBroken: 503,
+    NotAllowed: 403, KeyTaken: 422, PersonExists: 409, StateChanged: 409, TooManyWaiting: 429, TrailBroken: 503,
 }  # fmt: skip
 """Errors of the service that clients know by their status alone."""
 UNAVAILABLE = "The service cannot reach its database. Try again in a minute."

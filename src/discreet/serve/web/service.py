@@ -11,7 +11,6 @@ grant and rules allow the query; otherwise it goes to a steward like any other.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
 from typing import Any
 
 import msgspec
@@ -40,13 +39,14 @@ from discreet.serve.control.model import (
 )
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import Priced, Quoter, Target
+from discreet.serve.rounding import round_parents, round_snapshot
 from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, decide
 from discreet.serve.schedule import MARGIN, JumpFreeClock, choose_class, makes_moment, measure_backlog
 from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.oidc import Provider
-from discreet.serve.web.problems import not_found
+from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.settings import WebSettings
 from discreet.serve.web.signing_in import Caller, SigningIn, render_plain
 
@@ -93,6 +93,7 @@ class Quoted:
     approval: str | None  # why a steward must approve it
     refusal: DiscreetError | None  # why no approval helps
     class_seconds: float | None  # after which the answer leaves; None: when it is ready
+    asked_today: Fraction | None  # of what the rules allow in a day; None: they state nothing
 
 
 class Web:
@@ -152,13 +153,18 @@ class Web:
             raise not_found()
         return caller.token.accounts[entry.population]
 
+    def list_own_accounts(self, caller: Caller) -> set[str]:
+        """Return the accounts that the caller asks from: those of a token, and of the grants of tables that it reaches."""
+        grants = self.control.list_grants(person=caller.person.id)
+        mine = {grant.account for grant in grants if caller.may_use(grant.table)}
+        return mine if caller.token is None else mine | set(caller.token.accounts.values())
+
     def describe_account(self, caller: Caller, account: str) -> dict[str, Any]:
         """Return an account and its parents. What remains of one that others spend from, too, is rounded down to 1%."""
-        mine = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
-        if caller.token is not None:
-            mine |= set(caller.token.accounts.values())
+        mine = self.list_own_accounts(caller)
         is_mine = _is_above(account, mine)
-        lineage = self.find_lineage(account) if is_mine or caller.is_steward else []  # else not even looked for
+        may_see = is_mine or (caller.is_steward and not caller.is_limited)
+        lineage = self.find_lineage(account) if may_see else []  # else not even looked for
         if not is_mine and not lineage:
             raise not_found()
         if not lineage:
@@ -171,10 +177,8 @@ class Web:
 
     def list_accounts(self, caller: Caller) -> list[dict[str, Any]]:
         """Return the accounts that the caller asks from, or all for a steward."""
-        names = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
-        if caller.token is not None:
-            names |= set(caller.token.accounts.values())
-        if caller.is_steward:
+        names = self.list_own_accounts(caller)
+        if caller.is_steward and not caller.is_limited:
             names |= {each.account for each in self.control.list_snapshots()}
         return [self.describe_account(caller, each) for each in sorted(names) if self.find_lineage(each)]
 
@@ -209,15 +213,18 @@ class Web:
             lineage = self.find_lineage(account)
         if not lineage:
             raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
-        priced = self.quoter.price(entry, lineage, question.query, question.target)
+        shown = lineage if caller.is_steward else round_parents(lineage)
+        priced = self.quoter.price(entry, shown, question.query, question.target)
         root = lineage[-1].account
         recorded = None if question.fresh else self.control.find_answered(root, priced.hash)
-        decision = self._decide(caller, entry, grant, question, priced, recorded)
+        per_day, now = entry.rules.epsilon_per_day, self.clock.now()
+        asked_today = None if per_day is None else self.control.spent_today(caller.person.id, entry.name, now)
+        decision = self._decide(caller, entry, grant, question, priced, recorded, asked_today)
         return Quoted(
             entry, grant, account, root, priced, recorded,
             decision.reason if isinstance(decision, NeedsApproval) else None,
             decision.error if isinstance(decision, Refused) else None,
-            choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded),
+            choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded), asked_today,
         )  # fmt: skip
 
     def show_quote(self, caller: Caller, quoted: Quoted) -> dict[str, Any]:
@@ -233,24 +240,27 @@ class Web:
             "arrives_in": None if quoted.recorded is not None else quoted.class_seconds,
             "recorded": quoted.recorded is not None,
             "needs_approval": quoted.approval,
+            "today": None
+            if quoted.asked_today is None
+            else {
+                "asked": str(quoted.asked_today),
+                "allowed": quoted.entry.rules.epsilon_per_day,
+            },
             "refused": None if quoted.refusal is None else str(quoted.refusal),
             "share": float(priced.amount / left.amount) if left.amount > 0 else None,
             "remaining": remaining_to_wire(left),
         }
 
     def _decide(
-        self, caller: Caller, entry: TableEntry, grant: Grant, question: Question, priced: Priced, recorded: Ask | None
-    ) -> Decision:
+        self, caller: Caller, entry: TableEntry, grant: Grant, question: Question, priced: Priced, recorded: Ask | None,
+        asked_today: Fraction | None,
+    ) -> Decision:  # fmt: skip
         """Ask the rules. What the person has been answered already needs no second approval."""
         if recorded is not None and recorded.person == caller.person.id:
             entry = msgspec.structs.replace(entry, rules=NO_RULES)
         facts = QuoteFacts(
             question.query, priced.epsilon, needs_undeclared_keys=priced.calibrated.discovers_keys, fresh=question.fresh,
-            spent_today=(
-                Fraction(0)
-                if entry.rules.epsilon_per_day is None
-                else self.control.spent_today(caller.person.id, entry.name, self.clock.now())
-            ),
+            spent_today=asked_today or Fraction(0),
         )  # fmt: skip
         return decide(caller.person, caller.token, grant, entry, facts, recorded is not None)
 
@@ -340,15 +350,34 @@ class Web:
         )  # fmt: skip
 
     def find_ask(self, caller: Caller, ask: str) -> Ask:
-        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it."""
+        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it, or
+        the answer alone if a steward released it."""
         found = self.control.find_ask(ask)
+        if found is not None and (found.person == caller.person.id or caller.is_steward) and caller.may_use(found.table):
+            return found
+        # the same steps for what is not there as for what is not granted; what is released is no secret
+        grant = self.control.find_grant(caller.person.id, "" if found is None else found.table)
         if found is None or not caller.may_use(found.table):
             raise not_found()
-        return found if found.person == caller.person.id or caller.is_steward else self.share(caller, found)
+        is_released = found.released is not None and _sees_released(caller)
+        if grant is None and not is_released:
+            raise not_found()
+        try:
+            return self.share(caller, found)
+        except Refusal:
+            if not is_released:
+                raise
+            return _leave_out_asker(found)
+
+    def list_released(self, caller: Caller) -> list[Ask]:
+        """Return the newest released answers, without who asked and who released them: readers see these, and analysts."""
+        if not _sees_released(caller) and not caller.is_steward:
+            return []
+        return [_leave_out_asker(each) for each in self.control.list_released() if caller.may_use(each.table)]
 
     def share(self, caller: Caller, ask: Ask) -> Ask:
         """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
-        be passed on. Who asked it, with which key and from which account, is left out; the account is the caller's own.
+        be passed on. Who asked it, with which key and from which account, is left out; account and cost are the caller's.
 
         Raises:
             Refusal: 404, as if there were none, in every other case.
@@ -364,7 +393,7 @@ class Web:
         is_free = quoted.approval is None and quoted.refusal is None and quoted.recorded is not None
         if not is_same or not is_free or ask.state is not AskState.ANSWERED:
             raise not_found()
-        return msgspec.structs.replace(ask, person="", key="", token=None, reason=None, account=quoted.account)
+        return _leave_out_asker(ask, quoted.account, quoted.priced)
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
@@ -416,6 +445,24 @@ class Web:
         return None if head is None else {"number": head.number, "hash": head.hash}
 
 
+def _sees_released(caller: Caller) -> bool:
+    """Whether a role includes what stewards released. Students see invented tables alone."""
+    return caller.person.role in (Role.READER, Role.ANALYST)
+
+
+def _leave_out_asker(ask: Ask, account: str = "", priced: Priced | None = None) -> Ask:
+    """Return an ask that others are shown: not who asked, with which key and from which account, nor who released it. Its
+    cost is that in the account of who sees it, or left out, because it states the balance of an account."""
+    answer, cost = ask.answer, None
+    if answer is not None:
+        answer = {**answer, "charged": False, "cost": None} if priced is None else _show_recorded(ask, priced)
+    if priced is not None:
+        cost = cost_to_wire(priced.cost)
+    return msgspec.structs.replace(
+        ask, person="", key="", token=None, reason=None, account=account, released=None, cost=cost, answer=answer
+    )
+
+
 def check_key(key: str) -> str:
     """Return an idempotency key that a ledger can hold."""
     if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
@@ -455,15 +502,20 @@ def _shows_alike(recorded: Ask, question: Question) -> bool:
 
 def _repeat(ask: Ask, quoted: Quoted, now: float) -> Ask:
     """Return an ask that shows what was recorded before. Nothing is charged."""
-    recorded, priced = quoted.recorded, quoted.priced
-    assert recorded is not None
+    assert quoted.recorded is not None
+    return msgspec.structs.replace(
+        ask, state=AskState.ANSWERED, answer=_show_recorded(quoted.recorded, quoted.priced), answered_at=now,
+        release_at=now, class_seconds=None, is_free=True,
+    )  # fmt: skip
+
+
+def _show_recorded(recorded: Ask, priced: Priced) -> dict[str, Any]:
+    """Return a recorded answer with its cost in the account of who sees it, to which nothing was charged."""
     assert recorded.answer is not None
     answer = {**recorded.answer, "charged": False, "cost": cost_to_wire(priced.cost, priced.calibrated.measurement.event)}
     said = explain_recorded(answer["reference"]["entry"])
     answer["notes"] = [*(each for each in answer["notes"] if each != said), said]
-    return msgspec.structs.replace(
-        ask, state=AskState.ANSWERED, answer=answer, answered_at=now, release_at=now, class_seconds=None, is_free=True
-    )
+    return answer
 
 
 def _may_see(caller: Caller, entry: TableEntry) -> bool:
@@ -472,16 +524,3 @@ def _may_see(caller: Caller, entry: TableEntry) -> bool:
 
 def _is_above(account: str, mine: set[str]) -> bool:
     return any(each == account or each.startswith(f"{account}/") for each in mine)
-
-
-def round_snapshot(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot whose remaining budget is rounded down to whole percents: it moves when others ask.
-
-    >>> shown = Snapshot(account="a", parent=None, root="a", currency="pure", limit="2", delta_limit="0", delta="0",
-    ...     spent="1/3", delta_spent="0")
-    >>> round_snapshot(shown).budget.remaining
-    Fraction(83, 50)
-    """
-    limit, spent = Fraction(snapshot.limit), Fraction(snapshot.spent)
-    left = Fraction(floor(100 * (limit - spent) / limit), 100) * limit
-    return msgspec.structs.replace(snapshot, spent=str(limit - left), debits=0)

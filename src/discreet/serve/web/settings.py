@@ -39,7 +39,7 @@ class WebSettings:
     address: str = "http://127.0.0.1:8765"
     name: str = "discreet"
     extra_hosts: tuple[str, ...] = ()  # that a proxy or a health check uses
-    quotes_per_second: float | None = 5.0  # of one token; None: no limit
+    quotes_per_second: float | None = 5.0  # of one person; None: no limit
     asks_per_hour: float | None = 60.0
     max_waiting: int | None = 10  # asks of one person that wait or run
     max_body: int = 1_000_000
@@ -51,6 +51,7 @@ class WebSettings:
     trust_proxy: bool = False  # whether X-Forwarded-For is believed
     direct_links: bool = False  # whether opening a one-time link signs in without a button; for loopback alone
     pages: bool = True
+    folder: str | None = None  # that one process serves, as its owner named it; None: a serve.toml
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.address)

@@ -24,7 +24,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from discreet.errors import BadParameter
+from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Login, Person, Role, Scope, Token
 from discreet.serve.control.store import Control
 from discreet.serve.web.oidc import Identity, Pending, Provider
@@ -52,8 +52,8 @@ class Caller:
 
     @property
     def limit_key(self) -> str:
-        """What limits are counted by."""
-        return f"token:{self.token.id}" if self.token else f"person:{self.person.id}"
+        """What limits are counted by: the person, who may have many tokens."""
+        return self.person.id
 
     def require(self, scope: Scope) -> None:
         """Refuse what the token may not be used for, or what the role does not include."""
@@ -63,6 +63,21 @@ class Caller:
             raise Refusal(403, f"The token lacks the scope `{scope}`. Make one that has it.")
         if scope is Scope.ASK and self.person.role is Role.READER:
             raise Refusal(403, "A reader sees released answers and cannot ask. Ask a steward for the role of an analyst.")
+
+    def require_browser(self) -> None:
+        """Refuse a token what would outlive it: a thief's access ends when the token that was stolen is revoked."""
+        if self.token is not None:
+            raise Refusal(403, "A token makes no tokens or links, and ends no token but itself. Sign in and use the pages.")
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a token is used that reaches some tables alone."""
+        return self.token is not None and self.token.tables is not None
+
+    def require_all_tables(self) -> None:
+        """Refuse a token that reaches some tables alone what is about all of them."""
+        if self.is_limited:
+            raise Refusal(403, "The token is limited to some tables, and this is about all. Use one without that limit.")
 
     def may_use(self, table: str) -> bool:
         """Whether the token reaches a table."""
@@ -185,7 +200,7 @@ class SigningIn:
         if person is None:
             return self._add(identity)
         if person.disabled:
-            raise Refusal(403, "This person was shut out. Ask a steward.")
+            raise Refusal(403, "This person is blocked. Ask a steward.")
         if person.role is not identity.role:
             return self.control.change_person(person.id, role=identity.role, by="oidc")
         return person
@@ -198,7 +213,7 @@ class SigningIn:
             if self.control.find_person(name) is None:
                 try:
                     return self.control.add_person(person, by="oidc")
-                except BadParameter:  # another process was first
+                except PersonExists:  # another process was first
                     continue
         raise Refusal(503, "No free name was found for this person. Ask a steward.")
 

@@ -4,7 +4,10 @@ Each action is a line of the audit trail, written in the same transaction; analy
 here opens an account or changes a budget: it puts a job into the queue, and a worker does it. A grant is always a place
 under the root account of a population, so no grant adds to what is promised to the people in the data.
 
-A token cannot make a token that may do more than itself, or that has no ration where it has one.
+No steward makes a steward, or a link that signs one in: by that, one steward could be the two that `two_stewards_above`
+wants. The command line does it, where the worker runs.
+
+Tokens and links are made in the browser alone: a token that could make another one would survive being revoked.
 """
 
 import re
@@ -17,8 +20,7 @@ from typing import Any
 
 import msgspec
 
-from discreet._numbers import parse_rational
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, ServiceUnavailable
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import (
     AskState,
@@ -33,17 +35,23 @@ from discreet.serve.control.model import (
     Role,
     Rules,
     Scope,
+    Snapshot,
     Token,
     TrailEntry,
 )
-from discreet.serve.rules import count_stewards, parse_template
+from discreet.serve.rations import check_ration, state_whole
+from discreet.serve.rules import check_templates, count_stewards
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
 
-PERSON_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+PERSON_ID = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
 MAX_PLAN = 100_000
 MAX_SCANNED = 2_000
+MAX_RATIONS, RATION_DAYS = 20, 30
+"""How many tokens with a budget of their own a person may make in how many days."""
+ABOUT_PEOPLE = frozenset({"add person", "change person", "add link", "sign in by link"})
+"""Actions whose subject is a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +65,35 @@ class Stewardship:
     def add_person(self, caller: Caller, id: str, name: str, role: Role, email: str | None) -> Person:
         """Add a person."""
         caller.require(Scope.STEWARD)
-        if not PERSON_ID.fullmatch(id):
+        caller.require_all_tables()
+        if re.fullmatch(PERSON_ID, id) is None:
             reason = "not 1 to 40 small letters, digits and hyphens"
             raise BadParameter("id", repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
+        _refuse_steward(id, role)
         person = Person(id=id, name=name, role=role, email=email)
         return self.web.control.add_person(person, by=caller.person.id)
 
     def change_person(self, caller: Caller, person: str, role: Role | None, disabled: bool | None) -> Person:
         """Change a person's role, or shut a person out."""
         caller.require(Scope.STEWARD)
-        if self.web.control.find_person(person) is None:
+        caller.require_all_tables()
+        found = self.web.control.find_person(person)
+        if found is None:
             raise not_found()
+        if found.role is not Role.STEWARD:
+            _refuse_steward(person, role)
         if person == caller.person.id:
             raise Refusal(409, "You cannot change your own role or shut yourself out. Another steward can.")
         return self.web.control.change_person(person, role=role, disabled=disabled, by=caller.person.id)
 
     def make_link(self, caller: Caller, person: str) -> str:
-        """Return the address that signs a person in once."""
+        """Return the address that signs a person in once: anybody but a steward, in whose name its maker could act."""
         caller.require(Scope.STEWARD)
+        caller.require_browser()
         found = self.web.control.find_person(person)
         if found is None or found.disabled:
             raise not_found()
+        _refuse_steward(person, found.role)
         secret = self.web.control.add_link(person, by=caller.person.id)
         return f"{self.web.settings.address}/in?once={secret}"
 
@@ -89,34 +105,41 @@ class Stewardship:
         control, by = self.web.control, caller.person.id
         entry, found = control.find_table(table), control.find_person(person)
         population = None if entry is None else control.find_population(entry.population)
-        if entry is None or found is None or population is None:
+        if entry is None or found is None or population is None or not caller.may_use(table):
             raise not_found()
         if found.role is Role.STUDENT and not entry.invented:
             raise Refusal(409, "A student may only be granted tables of invented rows.")
         account = f"{population.account}/{person}"
-        is_open = control.find_snapshot(account) is not None
-        if is_open and epsilon is not None:
-            reason = f"the account {account!r} is open, and a budget cannot be changed"
-            raise BadParameter("epsilon", epsilon, reason, "leave it out")
-        ration = None if epsilon is None else str(check_ration(epsilon))
+        opened = control.find_snapshot(account)
+        ration = None if epsilon is None else str(self._check_ration(epsilon, population.account))
+        if opened is not None and ration is not None:
+            raise _fixed_error(opened, ration)
         given = Grant(person=person, table=table, account=account, created=self.web.clock.now(), by=by)
         with control.transaction():
-            control.add_grant(given, by=by)
+            whole = population.epsilon if opened is None else state_whole(opened.budget, Fraction(opened.delta))
+            control.add_grant(given, by=by, epsilon=ration or whole)
             payload = {"parent": population.account, "epsilon": ration, "population": entry.population}
-            job = None if is_open else control.enqueue("open_account", account, payload, person=person, by=by)
+            job = None if opened is not None else control.enqueue("open_account", account, payload, person=person, by=by)
         return given, job
+
+    def _check_ration(self, epsilon: str, *accounts: str) -> Fraction:
+        """Return the ε of a ration under an account: the first of these that is open."""
+        above = next((each for name in accounts if (each := self.web.control.find_snapshot(name)) is not None), None)
+        if above is None:
+            raise ServiceUnavailable("The account of the population is not open yet", "try again in a moment")
+        return check_ration(epsilon, above.budget, Fraction(above.delta), above.account)
 
     def revoke_grant(self, caller: Caller, person: str, table: str) -> None:
         """Take a grant away. What was asked stays asked and paid."""
         caller.require(Scope.STEWARD)
-        if not self.web.control.remove_grant(person, table, by=caller.person.id):
+        if not caller.may_use(table) or not self.web.control.remove_grant(person, table, by=caller.person.id):
             raise not_found()
 
     def pause(self, caller: Caller, person: str, table: str, reason: str | None) -> Grant:
         """Take no asks from the account of a grant, or, without a reason, take them again."""
         caller.require(Scope.STEWARD)
         grant = self.web.control.find_grant(person, table)
-        if grant is None:
+        if grant is None or not caller.may_use(table):
             raise not_found()
         if reason is None:
             self.web.control.resume_account(grant.account, by=caller.person.id)
@@ -136,36 +159,49 @@ class Stewardship:
         epsilon: str | None,
     ) -> tuple[Token, str]:
         """Make a token of the caller's own. Its secret is shown once."""
+        caller.require_browser()
         wanted, control = tuple(dict.fromkeys(scopes)), self.web.control
         self._check_token(caller, wanted)
         granted = {grant.table: grant for grant in control.list_grants(person=caller.person.id)}
         if tables is not None and not set(tables) <= granted.keys():
             raise not_found()
-        ration = None if epsilon is None else check_ration(epsilon)
         reached = [grant for table, grant in granted.items() if tables is None or table in tables]
-        accounts = {} if ration is None else self._name_accounts(reached)
-        expires = self.web.clock.now() + 86_400 * min(days, self.web.settings.token_days)
-        if caller.token is not None and caller.token.expires is not None:
-            expires = min(expires, caller.token.expires)
+        if epsilon is not None:
+            self._limit_rations(caller)
+        accounts = {} if epsilon is None else self._name_accounts(reached)
+        longest = self.web.settings.token_days
+        if not 0 < days <= longest:
+            reason = f"a token lives for more than 0 and at most {longest:g} days"
+            raise BadParameter("days", f"{days:g}", reason, f"give at most {longest:g}, and make a new one then")
+        expires = self.web.clock.now() + 86_400 * days
         parents = {name: account.rpartition("/")[0] for name, account in accounts.items()}
+        rations = {} if epsilon is None else {
+            name: str(self._check_ration(epsilon, parent, parent.rpartition("/")[0])) for name, parent in parents.items()
+        }  # fmt: skip
         with control.transaction():
             token, secret = control.add_token(
                 caller.person.id, label, scopes=wanted, tables=tables, accounts=accounts, expires=expires,
-                by=caller.person.id,
+                by=caller.person.id, epsilon=epsilon,
             )  # fmt: skip
             for population, account in accounts.items():
-                payload = {"parent": parents[population], "epsilon": str(ration), "population": population}
+                payload = {"parent": parents[population], "epsilon": rations[population], "population": population}
                 control.enqueue("open_account", account, payload, person=caller.person.id, by=caller.person.id)
         return token, secret
 
     def _check_token(self, caller: Caller, scopes: tuple[Scope, ...]) -> None:
-        held = caller.token
         if not scopes:
             raise BadParameter("scopes", "()", "a token without a scope may do nothing", 'give ["ask", "read"]')
         if Scope.STEWARD in scopes and not caller.is_steward:
             raise Refusal(403, "Only a steward can make a token with the scope `steward`.")
-        if held is not None and (held.tables is not None or held.accounts or not set(scopes) <= set(held.scopes)):
-            raise Refusal(403, "A token cannot make one that may do more than itself. Sign in and make it on the page.")
+
+    def _limit_rations(self, caller: Caller) -> None:
+        """Refuse a person who has many tokens with a budget of their own: each is an account that the ledger keeps for ever,
+        also when its token is revoked."""
+        since = self.web.clock.now() - 86_400 * RATION_DAYS
+        made = [each for each in self.web.control.list_tokens(caller.person.id) if each.accounts and each.created > since]
+        if len(made) >= MAX_RATIONS:
+            said = f"You made {MAX_RATIONS} tokens with a budget of their own in {RATION_DAYS} days, which is the most."
+            raise Refusal(429, f"{said} Make one without, or limit one by tables and days.", {"Retry-After": "86400"})
 
     def _name_accounts(self, grants: Iterable[Grant]) -> dict[str, str]:
         mark, found = secrets.token_hex(4), dict[str, str]()
@@ -178,7 +214,9 @@ class Stewardship:
         return found
 
     def revoke_token(self, caller: Caller, token: str) -> Token:
-        """Revoke a token of the caller's own, or of anybody's for a steward."""
+        """Revoke a token of the caller's own, or of anybody's for a steward. A token revokes itself alone."""
+        if caller.token is not None and caller.token.id != token:
+            caller.require_browser()
         found = self.web.control.find_token_by_id(token)
         if found is None or not (found.person == caller.person.id or caller.is_steward):
             raise not_found()
@@ -189,7 +227,8 @@ class Stewardship:
     def find_request(self, caller: Caller, ask: str) -> Request:
         """Return a request of the caller's own, or of anybody's for a steward."""
         found = self.web.control.find_request(ask)
-        if found is None or not (found.person == caller.person.id or caller.is_steward):
+        is_seen = found is not None and caller.may_use(found.table)
+        if found is None or not is_seen or not (found.person == caller.person.id or caller.is_steward):
             raise not_found()
         return found
 
@@ -241,16 +280,21 @@ class Stewardship:
     def add_publication(self, caller: Caller, title: str, table: str, plan: str) -> Publication:
         """Propose a publication. A worker quotes it, a steward approves it."""
         caller.require(Scope.ASK)
-        _, grant = self.web.find_table(caller, table)
+        entry, grant = self.web.find_table(caller, table)
         if grant is None:
             raise not_found()
+        account = self.web.choose_account(caller, entry, grant)
+        if not self.web.find_lineage(account):
+            raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         publication = Publication(
             id=new_id(), title=title, table=table, plan=plan, by=caller.person.id, state=PublicationState.APPROVAL,
-            created=self.web.clock.now(),
+            created=self.web.clock.now(), account=account,
+            token=None if caller.token is None else caller.token.id,
         )  # fmt: skip
         with self.web.control.transaction():
-            self.web.control.add_publication(publication, by=caller.person.id)
-            self.web.control.enqueue("publication", publication.id, {"step": "quote"})
+            limit = self.web.settings.max_waiting
+            self.web.control.add_publication(publication, by=caller.person.id, waiting_limit=limit)
+            self.web.control.enqueue("publication", publication.id, {"step": "quote"}, person=caller.person.id)
         return publication
 
     def find_publication(self, caller: Caller | None, id: str) -> Publication:
@@ -287,6 +331,8 @@ class Stewardship:
         """Show a publication to everybody, or not any more."""
         caller.require(Scope.STEWARD)
         found = self.find_publication(caller, id)
+        if not caller.may_use(found.table):
+            raise not_found()
         state = PublicationState.PUBLISHED
         return self.web.control.change_publication(found.id, state, state, by=caller.person.id, is_public=is_public)
 
@@ -302,11 +348,11 @@ class Stewardship:
             BadParameter: if serve.toml states the rules of this table.
         """
         caller.require(Scope.STEWARD)
-        if self.web.find_table(caller, table)[0].has_fixed_rules:
+        entry = self.web.find_table(caller, table)[0]
+        if entry.has_fixed_rules:
             hint = "change them there, and restart the worker"
             raise BadParameter("rules", repr(table), "the rules of this table are stated in serve.toml", hint)
-        for template in rules.templates:
-            parse_template(template)
+        check_templates(rules, self.web.quoter.read_table(entry))
         changed = self.web.control.change_rules(table, rules, by=caller.person.id)
         if changed is None:
             raise not_found()
@@ -336,6 +382,7 @@ class Stewardship:
 
     def list_trail(self, caller: Caller, cursor: str | None, limit: int) -> tuple[list[TrailEntry], str | None]:
         """Return lines of the audit trail, newest first: all for a steward, else those about the caller."""
+        caller.require_all_tables()
         if caller.is_steward:
             page = self.web.control.trail.list(cursor=cursor, limit=limit)
             return list(page.items), page.cursor
@@ -349,6 +396,12 @@ class Stewardship:
         return found, cursor
 
 
+def _refuse_steward(person: str, role: Role | None) -> None:
+    if role is Role.STEWARD:
+        command = f"discreet serve invite serve.toml {person} --role steward"
+        raise Refusal(403, f"Stewards are added and invited by the owner alone, where the worker runs: {command}.")
+
+
 def find_epsilon(publication: Publication) -> float:
     """Return the ε that a publication costs, rounded up; infinity until a worker has quoted it."""
     cost = (publication.quote or {}).get("cost")
@@ -356,17 +409,18 @@ def find_epsilon(publication: Publication) -> float:
     return float(upper) if isinstance(upper, int | float) else inf
 
 
-def check_ration(epsilon: str) -> Fraction:
-    """Return the ε of a ration."""
-    exact = parse_rational(epsilon, "epsilon")
-    if not 0 < exact <= 1000:
-        raise BadParameter("epsilon", epsilon, "must be above 0, and at most 1000", "give a smaller one")
-    return exact
+def _fixed_error(opened: Snapshot, ration: str) -> BadParameter:
+    whole = state_whole(opened.budget, Fraction(opened.delta))
+    reason = f"the account {opened.account} was opened with ε = {whole}, for life"
+    hint = "leave it out; the rules of the table limit what is asked in a day, and a pause ends it"
+    return BadParameter("epsilon", ration, reason, hint)
 
 
 def is_about(line: TrailEntry, person: str) -> bool:
-    """Whether a line tells what a person did or what was done to them, their requests or their tokens."""
-    return person in (line.actor, line.subject, line.details.get("person"))
+    """Whether a line tells what a person did or what was done to them, their requests or their tokens. The subject of other
+    lines is a table or an account, which may have a person's name."""
+    subject = line.subject if line.action in ABOUT_PEOPLE else None
+    return person in (line.actor, subject, line.details.get("person"))
 
 
 def to_plain(value: msgspec.Struct, *hidden: str) -> dict[str, Any]:

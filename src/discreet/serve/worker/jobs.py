@@ -4,7 +4,7 @@
 where a steward had to, approved: an approval holds for that measurement and no other, so a policy that was widened since, or
 a web process that was taken over, gets nothing past it. Classes and population are the worker's own: what the control
 database says of them decides nothing. Then `Session.ask` debits, runs and draws noise under the id
-`person:key`, and the answer is held until its moment (`holding`).
+`person:key`, and the answer is held (`holding`) until its moment (`delivery`).
 
 What ends an ask, and when:
 
@@ -15,7 +15,8 @@ What ends an ask, and when:
 
 **Slots.** When the next job is claimed shows how long the one before it ran: an analyst who fills the slots and then asks
 for something that is free would time any query. So an ask that read rows keeps its slot for a fixed share of its class, or a
-whole number of them if it ran longer (`Jobs.occupy`). A publication leaves at the end of a class, counted from its start.
+whole number of them if it ran longer (`Jobs.occupy`). A publication is recorded at the end of a class, counted from its
+start (`publications`).
 
 A job may run twice, if its worker died: the ledger continues the debit by its id, and opening an account that is open, or
 signing a certificate again, changes nothing.
@@ -28,29 +29,25 @@ through the web.
 import logging
 import threading
 import time
-from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from math import ceil
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from discreet import __version__
-from discreet.engines.base import Cancellation, owner_log
+from discreet.engines.base import owner_log
 from discreet.errors import (
     BadParameter,
+    BudgetExceeded,
     DiscreetError,
     EngineFailed,
     LedgerCorrupted,
     LedgerUnavailable,
-    QueryRefused,
     SourceRefused,
 )
-from discreet.ledger.account import AccountState
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
@@ -60,58 +57,35 @@ from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
-from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, PublicationState
+from discreet.serve.control.model import Ask, AskState, Job, Snapshot
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import parse_once
+from discreet.serve.rounding import round_refusal
 from discreet.serve.schedule import (
-    MAX_OVERRUNS,
     JumpFreeClock,
-    can_be_made,
     choose_class,
     count_slot_seconds,
-    find_next_class,
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
+from discreet.serve.worker.delivery import Delivery, RunningAsk
 from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount, Moments
+from discreet.serve.worker.refusals import (
+    CHANGED,
+    CLOSED_TABLE,
+    CONSTANT_FAILURE,
+    MAX_ATTEMPTS,
+    RETRY_SECONDS,
+    WORKER,
+    WorkerStops,
+    check_asker,
+    check_pause,
+)
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 from discreet.session.session import Session
 
 log = logging.getLogger("discreet.serve")
-WORKER = "worker"
-"""What the audit trail calls a worker."""
-
-RETRY_SECONDS = 1.0
-CANCEL_SECONDS = 0.2
-"""Between two tries to end a statement."""
-MAX_ATTEMPTS = 20
-"""An ask that this many workers took and did not end is one that ends workers; it fails."""
-
-CLOSED_TABLE = SourceRefused("This table cannot be queried at present", "its steward knows why; try again later")
-"""What the service says to an analyst of a source that cannot be opened or is quarantined: no path, no reason."""
-
-CHANGED = QueryRefused(
-    "What would be measured is not what was quoted or approved: the policy or the budget of the table has changed",
-    "ask for a new quote",
-)
-CONSTANT_FAILURE = to_problem(EngineFailed())
-
-
-@dataclass(slots=True)
-class RunningAsk:
-    """An ask that a slot runs or whose outcome is held."""
-
-    job: Job
-    ask: Ask
-    classes: tuple[float, ...]
-    class_seconds: float | None
-    accepted_at: float = 0.0  # from which its classes are counted
-    deliver: Callable[[], None] | None = None  # once the outcome is known
-    is_held: bool = False  # whether it waits for its moment
-    is_ended: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    cancellation: Cancellation = field(default_factory=Cancellation)
 
 
 class Jobs:
@@ -126,6 +100,8 @@ class Jobs:
         self.is_stopping = threading.Event()
         self._lock = threading.Lock()
         self._leased: dict[str, Job] = {}
+        fail, put_back = partial(self._fail, counts=False), self.put_back
+        self.delivery = Delivery(control, clock, moments, alerts, fail, put_back)
         self._kinds: dict[str, Callable[[Job], dict[str, Any]]] = {
             "open_account": self.open_account,
             "certificate": self.certify,
@@ -136,11 +112,6 @@ class Jobs:
             "open_class": self.open_class,
             "lab_attack": lambda job: run_attack(job.payload),
         }
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of jobs that this worker takes."""
-        return ("ask", *self._kinds)
 
     @property
     def leased(self) -> tuple[Job, ...]:
@@ -161,6 +132,8 @@ class Jobs:
             log.warning("a job is put back: %s", error)
             self.put_back(job)
             time.sleep(RETRY_SECONDS)
+        except WorkerStops:
+            self.put_back(job)
         except DiscreetError as refused:
             problem, reason = to_problem(refused), str(refused)
             if job.kind == "ask":
@@ -195,53 +168,50 @@ class Jobs:
     # -- asks -------------------------------------------------------------------------------------------------------------
 
     def _run_ask(self, job: Job) -> None:
-        with self.control.reading():
-            ask = self.control.find_ask(job.subject)
-            entry = None if ask is None else self.control.find_table(ask.table)
-            grant = None if ask is None else self.control.find_grant(ask.person, ask.table)
-            person = None if ask is None else self.control.find_person(ask.person)
+        ask = self.control.find_ask(job.subject)
         if ask is None or ask.state is not AskState.RUNNING:
             self._end(job, lambda: self.control.finish(job))
             return
-        if entry is None:
-            raise CLOSED_TABLE
         started = time.monotonic()
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
-        paused = check_grant(grant, person)
+        entry, grant = check_asker(self.control, ask.person, ask.table, ask.token)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        if paused is not None and not account.has_debit(ask.debit_id):
-            raise QueryRefused(f"Your account is paused: {paused}", "ask the steward of the table to resume it")
+        check_pause(grant, account, ask.debit_id)
         measurement = self._calibrate(session, ask)
         running = self._choose_class(job, ask, measurement.bounded)
-        self._schedule(running)
+        self.delivery.schedule(running)
         try:
             with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask, measurement)
         except EngineFailed:
-            if not self._ready(running, lambda: self._fail(running, held)):
-                self._deliver(running, held.record_failures)
+            if not self.delivery.ready(running, lambda: self._fail(running, held)):
+                self.delivery.deliver_late(running, held.record_failures)
             self.occupy(started, running.class_seconds)
             return
         except ClosedForNow:  # another ask closed the source, and its moment is to come: nothing was charged or read
-            self._ready(running, lambda: self._fail(running, counts=False))
+            self.delivery.ready(running, lambda: self._fail(running, counts=False))
             self.occupy(started, running.class_seconds)
             return
         except SourceRefused as refused:  # quarantined: nothing was charged
-            self._forget(running)
+            self.delivery.forget(running)
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
+        except BudgetExceeded as refused:  # others spent it since the quote; how much remains of a parent is theirs
+            self.delivery.forget(running)
+            states, _ = self.tables.read_accounts(account)
+            raise round_refusal(refused, [*map(Snapshot.of, states)]) from None
         except DiscreetError:
-            self._forget(running)
+            self.delivery.forget(running)
             raise
         except Exception:
             owner_log.exception("an ask failed")
-            self._ready(running, lambda: self._fail(running))
+            self.delivery.ready(running, lambda: self._fail(running))
             self.occupy(started, running.class_seconds)
             return
         wire = answer_to_wire(answer)
@@ -250,10 +220,10 @@ class Jobs:
             self._answer(running, account, held, answer, wire, lambda: self._ask(session, ask, measurement))
 
         if held.receipt is None:  # it was recorded before, so its moment has passed: that it exists is no secret
-            self._forget(running)
-            self._deliver(running, deliver)
+            self.delivery.forget(running)
+            self.delivery.deliver(running, deliver)
         else:
-            self._ready(running, deliver)
+            self.delivery.ready(running, deliver)
             self.occupy(started, running.class_seconds)
 
     def occupy(self, started: float, class_seconds: float | None) -> None:
@@ -287,112 +257,7 @@ class Jobs:
             raise CHANGED
         return measurement
 
-    # -- moments ----------------------------------------------------------------------------------------------------------
-
-    def _schedule(self, running: RunningAsk) -> None:
-        """Wait for the moment of an ask, from before any row is read.
-
-        A moment that has passed before a worker took the ask, or cannot be made, is replaced by one that is a whole class
-        away: the queue was long, workers were down, or the clocks of web and worker differ. If a worker took it before and
-        died, that may be because of the rows, and counts as an overrun.
-        """
-        if running.class_seconds is None:
-            return
-        now, moment = self.clock.now(), running.ask.release_at
-        is_other = running.ask.class_seconds != running.class_seconds
-        if moment is None or is_other or not can_be_made(running.class_seconds, moment - now):
-            is_overrun = moment is not None and moment <= now and running.job.attempts > 1
-            moment = now + running.class_seconds
-            if is_overrun:
-                self._count_overrun(running)
-            self._store_moment(running, moment, overruns=int(is_overrun))
-        running.accepted_at, running.is_held = moment - running.class_seconds, True
-        self.moments.at(moment, lambda: self._at_moment(running))
-
-    def _store_moment(self, running: RunningAsk, moment: float, *, overruns: int) -> None:
-        try:
-            self.control.set_release(running.ask.id, moment, running.class_seconds, overruns=overruns)
-        except (StateChanged, ControlUnavailable):
-            log.warning("the new moment of an ask could not be stored")
-
-    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> bool:
-        """Keep what is to be delivered until the moment; without a schedule, deliver it. Returns False if the ask has ended
-        before."""
-        with running.lock:
-            if running.is_ended:
-                return False
-            running.deliver = deliver
-        if running.class_seconds is None:
-            self._at_moment(running)
-        return True
-
-    def _forget(self, running: RunningAsk) -> None:
-        """Let the moment pass."""
-        with running.lock:
-            running.is_ended, running.is_held = True, False
-
-    def _at_moment(self, running: RunningAsk) -> None:
-        """Deliver what is ready; what is not leaves at the moment of the next class, or fails after the last."""
-        with running.lock:
-            if running.is_ended:
-                return
-            deliver = running.deliver
-            following = None
-            if deliver is None:
-                assert running.class_seconds is not None
-                following = find_next_class(running.classes, running.class_seconds)
-            if deliver is not None or following is None:
-                running.is_ended = True
-        if deliver is not None:
-            self._deliver(running, deliver)
-            return
-        self._count_overrun(running)
-        if following is None:
-            self._deliver(running, lambda: self._fail(running, counts=False))
-            self._cancel(running)
-            return
-        running.class_seconds = following
-        moment = running.accepted_at + following
-        self.moments.at(moment, lambda: self._at_moment(running))
-        self._store_moment(running, moment, overruns=1)
-
-    def _cancel(self, running: RunningAsk) -> None:
-        """End the statement of an ask that has failed, so that its slot is free. It is tried again until it has ended: a
-        statement that was about to start is not ended by the first try. No answer waits for it."""
-
-        def cancel() -> None:
-            try:
-                while running.cancellation.cancel():
-                    time.sleep(CANCEL_SECONDS)
-            except Exception:
-                owner_log.exception("a statement could not be cancelled")
-
-        threading.Thread(target=cancel, name="discreet-cancel", daemon=True).start()
-
-    def _count_overrun(self, running: RunningAsk) -> None:
-        try:
-            times = self.control.count_trouble(self._find_paying(running.ask), "overrun", limit=MAX_OVERRUNS)
-        except ControlUnavailable:
-            return
-        log.warning("an answer was not ready at its moment (%d of this account)", times)
-        self.alerts.send("overrun", running.ask.table)
-
-    def _find_paying(self, ask: Ask) -> str:
-        """Return the account of the person's grant, which is above the account of a token: another token is no way around
-        a pause."""
-        grant = self.control.find_grant(ask.person, ask.table)
-        return ask.account if grant is None else grant.account
-
-    def _deliver(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
-        """End an ask; again in a moment if a database cannot be reached. Its lease is renewed meanwhile."""
-        try:
-            deliver()
-        except (LedgerUnavailable, ControlUnavailable) as error:
-            log.warning("an answer waits: %s", error)
-            self.moments.at(self.clock.now() + RETRY_SECONDS, lambda: self._deliver(running, deliver))
-        except Exception:
-            owner_log.exception("an answer could not be delivered")
-            self.put_back(running.job)
+    # -- outcomes -----------------------------------------------------------------------------------------------------
 
     def _answer(
         self, running: RunningAsk, account: HeldAccount, held: Held, answer: Answer, wire: dict[str, Any],
@@ -404,7 +269,7 @@ class Jobs:
             answer = replace(ask_again(), charged=answer.charged)
             wire = answer_to_wire(answer)
         states, head = self.tables.read_accounts(account)
-        job, moment = running.job, self._moment_of(running)
+        job, moment = running.job, self.delivery.find_moment(running)
         is_free = not answer.charged and job.attempts == 1  # an earlier attempt may have been charged
 
         def end() -> bool:
@@ -414,35 +279,24 @@ class Jobs:
                 return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free)
 
         self._end(job, end)
-        self._alert_budget(states[-1])
-
-    def _alert_budget(self, root: AccountState) -> None:
-        """Tell the owner how much of a root is spent."""
-        for share in (80, 95):
-            if root.budget.spent * 100 >= share * root.budget.limit:
-                self.alerts.send(f"root {share}%", root.name, once=True)
+        self.alerts.send_budget(states[-1])
 
     def _fail(self, running: RunningAsk, held: Held | None = None, *, counts: bool = True) -> None:
         """End an ask with the constant text. What was charged stays charged."""
         job, ask = running.job, running.ask
         if held is not None:
             held.record_failures()
-        self._alert_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
+        self.alerts.send_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
         if counts:
-            self.control.count_trouble(self._find_paying(ask), "failure")
+            self.control.count_trouble(self.delivery.find_paying(ask), "failure")
             self.alerts.send("engine failed", ask.table)
-        moment = self._moment_of(running)
+        moment = self.delivery.find_moment(running)
         self._end(
             job,
             lambda: self.control.fail(
                 job, CONSTANT_FAILURE, to=AskState.FAILED, problem=CONSTANT_FAILURE, answered_at=moment
             ),
         )
-
-    def _moment_of(self, running: RunningAsk) -> float:
-        """When an ask ended, as is shown: the moment of its class, and the clock only where it has none."""
-        seconds = running.class_seconds if running.is_held else None
-        return self.clock.now() if seconds is None else running.accepted_at + seconds
 
     # -- other kinds ------------------------------------------------------------------------------------------------------
 
@@ -498,9 +352,7 @@ class Jobs:
         if ask is None or ask.released is None or ask.state is not AskState.ANSWERED or ask.answer is None:
             raise BadParameter("ask", repr(job.subject), "no steward released its answer", "release it first")
         if self.released is None:
-            raise BadParameter(
-                "released", "missing", "no place for released tables is set", "write [released] in serve.toml"
-            )
+            return {"table": None}  # people of the service see it, and there is no place for tables
         title = job.payload.get("title")
         name = self.released.add_ask(ask, answer_from_wire(ask.answer), title if isinstance(title, str) else "")
         return {"table": name}
@@ -514,54 +366,9 @@ class Jobs:
 
     def publish(self, job: Job) -> dict[str, Any]:
         """Quote or publish a workload, as the job's `step` says; the state of the publication follows."""
-        from discreet.serve.worker.publications import publish_workload, quote_workload
+        from discreet.serve.worker.publications import Publisher
 
-        found = self.control.find_publication(job.subject)
-        if found is None:
-            raise BadParameter("publication", repr(job.subject), "there is no such publication", "check its id")
-        if job.payload.get("step") == "quote":
-            quote = quote_workload(self.tables, self.control, found)
-            self.control.change_publication(found.id, found.state, found.state, quote=quote)
-            return {"quote": quote}
-        if found.state is not PublicationState.RUNNING:
-            raise BadParameter("publication", found.state.value, "it was not approved", "approve it first")
-        started = time.monotonic()
-        try:
-            with TemporaryDirectory(dir=self.tables.config.state) as folder:
-                published = publish_workload(self.tables, self.control, found, Path(folder) / "published")
-                files = {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
-        except LedgerUnavailable:
-            raise
-        except DiscreetError as refused:
-            problem = to_problem(EngineFailed() if isinstance(refused, SourceRefused) else refused)
-            self._wait_for_class(started, found.table)
-            self.control.change_publication(found.id, found.state, PublicationState.FAILED, problem=problem, by=WORKER)
-            raise
-        self._wait_for_class(started, found.table)
-        self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
-        for state in self.tables.mirror():
-            if state.parent is None:
-                self._alert_budget(state)
-        if self.released is not None:
-            self.released.add_publication(found, published.answers, published.cost, published.entry)
-        return {"entry": published.entry}
-
-    def _wait_for_class(self, started: float, table: str) -> None:
-        """Wait until a class has passed since `started`, or the last one several times: when a publication is seen does not
-        tell how long its queries ran."""
-        classes = self.tables.get_entry(table).classes
-        if classes:
-            elapsed = time.monotonic() - started
-            end = next((each for each in classes if each >= elapsed), classes[-1] * ceil(elapsed / classes[-1]))
-            self.is_stopping.wait(end - elapsed)
-
-
-def check_grant(grant: Grant | None, person: Person | None) -> str | None:
-    """Refuse an ask whose grant was taken away while it waited. Returns why its account is paused, if it is: then no ask is
-    begun, and one that was paid for before its worker died is continued."""
-    if grant is None or person is None or person.disabled:
-        raise QueryRefused("You may not ask of this table any more", "ask its steward")
-    return grant.paused
+        return Publisher(self.control, self.tables, self.alerts, self.released, self.is_stopping).run(job)
 
 
 def _read_weights(ask: Ask) -> dict[str, Fraction] | None:

@@ -12,7 +12,9 @@ from fastapi import Response
 
 from discreet import __version__
 from discreet.accounting.cost import format_percent_up
+from discreet.serve import classroom
 from discreet.serve.control.model import AskState, JobState, Scope, Snapshot
+from discreet.serve.rounding import round_snapshot
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
 from discreet.serve.web.pages.history import (
@@ -27,7 +29,6 @@ from discreet.serve.web.pages.history import (
     read_amount,
     state_so_far,
 )
-from discreet.serve.web.service import round_snapshot
 from discreet.serve.web.signing_in import Caller
 
 MAX_PROMISED = 200
@@ -39,6 +40,7 @@ class Branch:
 
     words: words.BudgetWords
     name: str
+    title: str  # the person or the class that it belongs to, if that is known under another name
     is_mine: bool
     is_root: bool
     debits: int | None  # None: it is not shown
@@ -121,7 +123,7 @@ class Budgets:
         )
         has_history = snapshot.parent is None if known.is_steward else snapshot.account in known.mine
         return Branch(
-            words=words.describe_snapshot(shown), name=snapshot.account.rpartition("/")[2],
+            words=words.describe_snapshot(shown), name=snapshot.account.rpartition("/")[2], title=self._title(snapshot),
             is_mine=snapshot.account in known.mine, is_root=snapshot.parent is None,
             debits=snapshot.debits if exactly and not children else None,
             so_far=state_so_far(snapshot) if exactly else None,
@@ -130,8 +132,17 @@ class Budgets:
             children=tuple(self._grow(each, known) for each in children),
         )  # fmt: skip
 
+    def _title(self, snapshot: Snapshot) -> str:
+        """Return the name of the person of an account under a root, or the title of the class of a root."""
+        name = snapshot.account.rpartition("/")[2]
+        if snapshot.parent is None:
+            found = classroom.find_class(self.control, name)
+            return "" if found is None else found.title
+        person = self.control.find_person(name) if snapshot.parent == snapshot.root else None
+        return "" if person is None or person.name == name else person.name
+
     def show_state(self, visit: Visit) -> Response:
-        """Draw the queue, the head, overruns and versions, for stewards."""
+        """Draw the queue, workers, overruns, the head and versions, for stewards."""
         visit.caller.require(Scope.STEWARD)
         paused = [each for each in self.control.list_grants() if each.paused]
         failed = self.control.list_jobs(state=JobState.FAILED, limit=10)
@@ -141,7 +152,8 @@ class Budgets:
             asks={each.value: count for each, count in self.control.count_states().items()}, paused=paused, failed=failed,
             checks=checks, head=self.control.last_head(), trail=self.control.trail.head(), running=__version__,
             ledger=self.control.find_setting("ledger_identity"), key=self.control.find_setting("public_key"),
-            slots=self.control.count_slots(), tables=self.control.list_tables(), seconds=words.format_seconds,
+            workers=self.control.list_workers(), overruns=self.control.list_overruns(), tables=self.control.list_tables(),
+            seconds=words.format_seconds,
         )  # fmt: skip
 
     def check_ledger(self, visit: Visit) -> Response:

@@ -30,9 +30,10 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from discreet import __version__
 from discreet.errors import DiscreetError
 from discreet.serve.control.model import RequestState, Role
+from discreet.serve.rounding import round_snapshot
 from discreet.serve.web.pages import words
 from discreet.serve.web.problems import Refusal, to_response
-from discreet.serve.web.service import Web, round_snapshot
+from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import FORM_TOKEN, Caller
 from discreet.serve.web.stewardship import Stewardship
 from discreet.text import to_printable
@@ -118,7 +119,9 @@ def make_environment() -> Environment:
         "figures": words.split_figures,
         "moment": words.format_moment,
         "seconds": words.format_seconds,
+        "bytes": words.format_bytes,
         "path": words.quote_path,
+        "in_words": words.drop_parameters,
         "share": words.format_share,
     }
     environment.globals |= {"static": find_static, "version": __version__, "states": words.STATES}
@@ -153,6 +156,8 @@ class Pages:
             "form_token": "" if login is None else login.csrf,
             "here": request.url.path,
             "has_lab": self.has_lab,
+            "folder": self.web.settings.folder,
+            "refused": None,
         }
         body = self.environment.get_template(f"{name}.html").render(shared | dict(values))
         return HTMLResponse(body, status)
