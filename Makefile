@@ -1,11 +1,12 @@
 # Every target works in a fresh clone: it needs make and python3 (3.11 or later) with its venv module. Packages are installed into .venv,
 # with uv if it is on the PATH, else with pip.
-#   make test WORKERS=2            run the tests in two processes instead of one per core
+#   make test WORKERS=2            run the tests in two processes instead of one more than there are cores
 #   make install PYTHON=python3.13 choose the Python of .venv
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-WORKERS ?= auto
+# One process more than there are cores: many tests wait for services and databases.
+WORKERS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
 .PHONY: help install demo demo-serve test check browser bench docs wheel nightly clean
