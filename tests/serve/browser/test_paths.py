@@ -100,7 +100,8 @@ def test_a_steward_grants_rules_and_approves(
     page.fill("#new-name", f"{person} <b>Example</b>")
     page.get_by_role("button", name="Add", exact=True).click()
     section = page.locator("section", has=page.locator("h2", has_text=f"{person} <b>Example</b>"))
-    section.locator("summary").click()
+    section.locator("summary", has_text="Change").click()
+    section.get_by_label("Grant a table").select_option("people")
     section.get_by_label("Own ε").fill("1")
     section.get_by_role("button", name="Grant", exact=True).click()
     page.goto(f"{running.address}/t/people/rules")
@@ -110,7 +111,7 @@ def test_a_steward_grants_rules_and_approves(
     page.get_by_role("button", name="Put these rules into force").click()
     assert "at most ε" in read_text(page)
     page.goto(f"{running.address}/people")
-    section.locator("summary").click()
+    section.locator("summary", has_text="Change").click()
     section.get_by_role("button", name="Link that signs in").click()
     link = page.locator(".secret").inner_text()
 
