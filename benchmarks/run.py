@@ -1,6 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [noise|accounting|asking|starting|ledger|engines|auditing|publishing|serve …]   measures those
+python benchmarks/run.py [noise|accounting|asking|starting|ledger|engines|auditing|publishing|serve|local …]   measures those
 """
 
 import platform
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, auditing, engines, ledger, noise, publishing, serve, starting  # noqa: E402
+from benchmarks import accounting, asking, auditing, engines, ledger, local, noise, publishing, serve, starting  # noqa: E402
 
 SUBJECTS = {
     "noise": noise.SECTIONS,
@@ -24,6 +24,7 @@ SUBJECTS = {
     "auditing": auditing.SECTIONS,
     "publishing": publishing.SECTIONS,
     "serve": serve.SECTIONS,
+    "local": local.SECTIONS,
 }
 
 

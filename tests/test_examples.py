@@ -13,8 +13,8 @@ import discreet
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^ *```python\n(.*?)^ *```", re.M | re.S)
 PACKAGES = (
-    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "testing",
-    "units", "workload",
+    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "local", "mechanisms", "noise", "planner",
+    "testing", "units", "workload",
 )  # fmt: skip
 
 

@@ -129,6 +129,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "units.mean": (units.mean, {"lower": 0, "upper": 0.5, "n": 8}),
     "units.proportion": (units.proportion, {"n": 8}),
     "repeat": (lambda times: discreet.repeat(EVENT, times), {"times": 3}),
+    "shuffle": (lambda users: discreet.shuffle(EVENT, users), {"users": 3}),
+    "shuffled_epsilon": (discreet.shuffled_epsilon, {"n": 100, "epsilon0": 2, "delta": 0.125}),
     "group": (lambda size: discreet.group(EVENT, size), {"size": 3}),
     "subsample": (lambda rate: discreet.subsample(EVENT, rate), {"rate": 0.5}),
     "epsilon": (lambda delta: discreet.epsilon(EVENT, delta), {"delta": 0.125}),
@@ -182,7 +184,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 WHOLE = {
     "n", "size", "choices", "holders", "threshold", "lower", "upper", "most", "times", "l0", "k", "cells", "queries",
-    "max_groups", "max_rows", "rows", "offset",
+    "max_groups", "max_rows", "rows", "offset", "users",
 }  # fmt: skip
 """Parameters that are whole numbers; a bound called `lower` or `upper` is one in TruncatedGeometric only, and the `size` of
 a relative error is any number."""

@@ -90,7 +90,7 @@ def test_a_link_that_leads_nowhere_is_noticed() -> None:
 
 def test_contributing_has_a_checklist_for_everything_that_is_open() -> None:
     lists = re.findall(r"^### Add an? (.*)\n\n1\. ", read("CONTRIBUTING.md"), re.MULTILINE)
-    assert lists == ["mechanism", "aggregate", "engine", "currency", "ledger store"]
+    assert lists == ["mechanism", "local mechanism", "aggregate", "engine", "currency", "ledger store"]
 
 
 def test_the_newest_dated_section_of_the_changelog_is_this_version() -> None:
@@ -160,13 +160,15 @@ def test_the_workflow_and_the_local_runner_run_make_targets() -> None:
     assert runs["test"] == [line for line in read(".ci/run").splitlines() if line.startswith("make ")]
 
 
-def test_the_workflow_covers_the_oldest_python_and_brings_java() -> None:
+def test_the_workflow_covers_the_oldest_python_and_brings_java_and_node() -> None:
     jobs = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
     pythons = jobs["test"]["strategy"]["matrix"]["python"]
     assert PROJECT["project"]["requires-python"] == f">={pythons[0]}"
     for job in ("test", "nightly"):
         [java] = [step["with"] for step in jobs[job]["steps"] if step.get("uses", "").startswith("actions/setup-java@")]
         assert int(java["java-version"]) >= 17
+        [node] = [step["with"] for step in jobs[job]["steps"] if step.get("uses", "").startswith("actions/setup-node@")]
+        assert int(node["node-version"]) >= 20
 
 
 def test_nightly_takes_by_marker_what_the_day_leaves() -> None:

@@ -3,11 +3,12 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.magic import parse_line
+from discreet.magic import Magics, parse_line
 from tests.kernel import notebook_of, run_in_kernel
 
 CELLS = (
@@ -38,6 +39,11 @@ def test_lines() -> None:
         with pytest.raises(BadParameter):
             parse_line(wrong)
     assert parse_line("x=__import__('os')")[1] == {"x": "__import__(os)"}  # a text, and nothing is run
+
+
+def test_without_a_session_a_file_and_a_service_are_suggested() -> None:
+    with pytest.raises(BadParameter, match=r"%discreet people\.csv .*%discreet https://data\.example/people"):
+        Magics(SimpleNamespace(user_ns={})).ask("epsilon=1", "SELECT COUNT(*) AS n FROM people")
 
 
 def test_importing_discreet_loads_no_client() -> None:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         gaussian_delta,
         gaussian_epsilon,
         gdp,
+        lifetime_epsilon,
         posterior_range,
         pure,
         renyi,
+        shuffled_epsilon,
         tcdp,
         trade_off,
         true_positive_rate,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
         SourceRefused,
         TheoremNotApplicable,
     )
-    from discreet.events import Event, compose, group, parallel, repeat, subsample
+    from discreet.events import Event, compose, group, parallel, repeat, shuffle, subsample
     from discreet.mechanisms import (
         Binomial,
         DiscreteGaussian,
@@ -79,8 +81,8 @@ __version__ = "0.2.0"
 _HOMES = {
     "discreet._numbers": "Bounds",
     "discreet.accounting": (
-        "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta "
-        "gaussian_epsilon gdp posterior_range pure renyi tcdp trade_off true_positive_rate zcdp"
+        "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta gaussian_epsilon gdp "
+        "lifetime_epsilon posterior_range pure renyi shuffled_epsilon tcdp trade_off true_positive_rate zcdp"
     ),
     "discreet.auditor": "Finding audit",
     "discreet.errors": (
@@ -88,7 +90,7 @@ _HOMES = {
         "LedgerCorrupted LedgerUnavailable NotFound NotSignedIn QueryRefused ServiceChanged ServiceUnavailable "
         "SourceQuarantined SourceRefused TheoremNotApplicable"
     ),
-    "discreet.events": "Event compose group parallel repeat subsample",
+    "discreet.events": "Event compose group parallel repeat shuffle subsample",
     "discreet.mechanisms": (
         "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalPartitionSelection "
         "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
@@ -103,8 +105,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "remote",
-    "session", "testing", "units", "workload",
+    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "local", "mechanisms", "noise", "planner",
+    "remote", "session", "testing", "units", "workload",
 }  # fmt: skip
 
 
@@ -190,6 +192,7 @@ __all__ = [
     "gaussian_epsilon",
     "gdp",
     "group",
+    "lifetime_epsilon",
     "parallel",
     "plan",
     "posterior_range",
@@ -199,6 +202,8 @@ __all__ = [
     "renyi",
     "repeat",
     "select",
+    "shuffle",
+    "shuffled_epsilon",
     "subsample",
     "tcdp",
     "trade_off",

@@ -16,8 +16,10 @@ from discreet.events import (
     Composition,
     Event,
     Group,
+    Memoised,
     Parallel,
     SampledWithoutReplacement,
+    Shuffled,
     Subsampled,
 )
 from discreet.units import Sensitivity
@@ -98,7 +100,10 @@ def _check_sensitivities(event: Event) -> None:
         case Parallel(branches=branches):
             for branch in branches:
                 _check_sensitivities(branch)
-        case Group(event=inner) | Subsampled(event=inner) | SampledWithoutReplacement(event=inner):
+        case Memoised(report=report, permanent=permanent, instantaneous=instantaneous):
+            for inner in (report, permanent, *(() if instantaneous is None else (instantaneous,))):
+                _check_sensitivities(inner)
+        case Group(event=inner) | Subsampled(event=inner) | SampledWithoutReplacement(event=inner) | Shuffled(event=inner):
             _check_sensitivities(inner)
         case _:
             stored = getattr(event, "sensitivity", None)

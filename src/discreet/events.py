@@ -40,15 +40,28 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
             case Parallel(branches=branches):
                 for branch in branches:
                     check_event(branch)
+            case Memoised(report=report, permanent=permanent, instantaneous=instantaneous, reports=reports, states=states):
+                for inner in (report, permanent, *(() if instantaneous is None else (instantaneous,))):
+                    check_event(inner)
+                wrong = "" if reports >= 1 and states >= 1 else f"{reports} reports of {states} states"
+            case Shuffled(event=inner, users=users):
+                check_event(inner)
+                _check_local(inner)
+                wrong = "" if users >= 1 else f"{users} users"
             case Group(event=inner, size=size):
                 check_event(inner)
                 wrong = "" if size >= 1 else f"a group of {size}"
             case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
                 check_event(inner)
+                if isinstance(event, Subsampled) and contains_shuffled(inner):
+                    _refuse_poisson()
                 wrong = "" if 0 <= rate <= 1 else f"a rate of {format_rational(rate)}"
             case RandomizedResponseEvent(truth=truth, choices=choices):
                 possible = 0 <= truth <= 1 and choices >= 2
                 wrong = "" if possible else f"truth {format_rational(truth)} among {choices} choices"
+            case SetResponseEvent(odds=odds, share=share, pair=pair):
+                if odds < 1 or not max(Fraction(0), 2 * share - 1) <= pair <= share <= 1:
+                    wrong = f"odds {format_rational(odds)}, share {format_rational(share)}, pair {format_rational(pair)}"
             case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
                 wrong = "" if epsilon >= 0 else f"ε = {format_rational(epsilon)}"
             case Claim(epsilon=epsilon, delta=delta):
@@ -155,6 +168,30 @@ class RandomizedResponseEvent(PrivacyEvent, frozen=True, tag="ResponseLoss"):
 
     truth: Fraction
     choices: int
+
+
+class SetResponseEvent(PrivacyEvent, frozen=True, tag="SetResponse"):
+    """A report that names a set of values, and is `odds` times as likely if the set holds the person's own value.
+
+    Before that tilt a set holds a given value with probability `share`, and two given values with probability `pair`: the
+    report y of a person with value x has probability γ·base(y)·odds^[x ∈ y], γ = 1/(1 + (odds − 1)·share). The frequency
+    oracles of local privacy are all of this form: k-RR has share 1/k and pair 0, optimised unary encoding share 1/2 and pair
+    1/4. Neighbours replace one person's value. Where `pair` differs between two values, the smallest one is stated: its
+    curve is the largest.
+
+    >>> from discreet import pure
+    >>> round(float(pure(SetResponseEvent(Fraction(3), Fraction(1, 2), Fraction(1, 4)))), 6)
+    1.098612
+    """
+
+    odds: Fraction
+    share: Fraction
+    pair: Fraction
+
+    @property
+    def blanket(self) -> Fraction:
+        """γ, the probability that a report says nothing about its sender: every report is at least γ·base(y) likely."""
+        return 1 / (1 + (self.odds - 1) * self.share)
 
 
 class ExponentialEvent(PrivacyEvent, frozen=True, tag="ExponentialLoss"):
@@ -267,6 +304,64 @@ class SampledWithoutReplacement(PrivacyEvent, frozen=True, tag="SampledWithoutRe
     rate: Fraction
 
 
+class Memoised(PrivacyEvent, frozen=True, tag="Memoised"):
+    """A device that reports again and again, with noise that it draws once per value and keeps (RAPPOR, 1BitRRPM).
+
+    `report` is the event of one report on its own; `permanent` the noise that is drawn once for each of at most `states`
+    values and memoised; `instantaneous` the fresh noise of every report, as a mechanism on any memoised state, or None;
+    `reports` how many there are.
+
+    A guarantee for life, `accounting.lifetime_epsilon`, holds only between histories with the same pattern of equal values:
+    without fresh noise the reports show when a value changed. So every other guarantee is of `unconditional`.
+
+    >>> from discreet import pure
+    >>> coin, flip = RandomizedResponseEvent(Fraction(3, 4), 2), RandomizedResponseEvent(Fraction(9, 10), 2)
+    >>> float(pure(Memoised(coin, coin, None, reports=30, states=2)))
+    inf
+    >>> round(float(pure(Memoised(coin, coin, flip, reports=3, states=2))), 4)  # three times ln 9
+    6.5917
+    """
+
+    report: Event
+    permanent: Event
+    instantaneous: Event | None
+    reports: int
+    states: int
+
+    @property
+    def unconditional(self) -> Event:
+        """What dominates all reports between any two histories.
+
+        **Proof.** Given the memo σ, reports are independent, with distributions K(σ_t). A history mixes the memos, and
+        hockey-stick divergences are jointly convex: draw the memos of both histories independently, then the worst two of
+        them are no more than `reports` runs of the instantaneous mechanism on two states each. Without one, whether two
+        reports agree for certain tells a history that repeats a value from one that changes it.
+        """
+        if self.reports == 1:
+            return self.report
+        return Claim(Fraction(0), Fraction(1)) if self.instantaneous is None else repeat(self.instantaneous, self.reports)
+
+
+class Shuffled(PrivacyEvent, frozen=True, tag="Shuffled"):
+    """Reports of `users` people, each with the noise of `event`, of which only the multiset is seen.
+
+    Neighbours replace one person's value, and `users`, the number of honest people who report, is fixed and public. The
+    event of one report has a finite ε without δ: a client that reveals its value with probability δ does so in any crowd.
+
+    >>> from discreet import epsilon, pure
+    >>> crowd = Shuffled(Claim(Fraction(1), Fraction(0)), 10**4)
+    >>> round(epsilon(crowd, 1e-6).upper, 4), pure(crowd)
+    (0.053, Fraction(1, 1))
+    >>> Shuffled(Claim(Fraction(1), Fraction(1, 100)), 10**4)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: event is Claim: shuffling amplifies reports with a finite ε and no δ only. Give the event \
+of one report with pure ε, for example randomized response.
+    """
+
+    event: Event
+    users: int
+
+
 Event: TypeAlias = (
     LaplaceEvent
     | DiscreteLaplaceEvent
@@ -275,6 +370,7 @@ Event: TypeAlias = (
     | DiscreteGaussianEvent
     | BinomialEvent
     | RandomizedResponseEvent
+    | SetResponseEvent
     | ExponentialEvent
     | PermuteAndFlipEvent
     | ThresholdEvent
@@ -285,6 +381,8 @@ Event: TypeAlias = (
     | Group
     | Subsampled
     | SampledWithoutReplacement
+    | Memoised
+    | Shuffled
 )
 """Every kind of event."""
 
@@ -307,6 +405,85 @@ with the sensitivity of what it released.
     else:
         hint = "pass what a mechanism's event() returns, for example Gaussian(1.1).event(sensitivity=1)"
     raise BadParameter(name, short, "not an event", hint)
+
+
+def has_pure_epsilon(event: Event) -> bool:
+    """Whether an event has a finite ε at δ = 0.
+
+    >>> has_pure_epsilon(Claim(Fraction(1), Fraction(0))), has_pure_epsilon(Claim(Fraction(1), Fraction(1, 2)))
+    (True, False)
+    """
+    match event:
+        case (
+            LaplaceEvent(sensitivity=sensitivity)
+            | DiscreteLaplaceEvent(sensitivity=sensitivity)
+            | TruncatedGeometricEvent(sensitivity=sensitivity)
+        ):
+            return sensitivity.l1 is not None
+        case GaussianEvent() | DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
+            return False
+        case RandomizedResponseEvent(truth=truth):
+            return 0 < truth < 1
+        case SetResponseEvent() | ExponentialEvent() | PermuteAndFlipEvent() | Shuffled():
+            return True
+        case OptimalPartitionSelectionEvent(delta=delta) | Claim(delta=delta):
+            return delta == 0
+        case Composition(parts=parts):
+            return all(has_pure_epsilon(part) for part, _ in parts)
+        case Parallel(branches=branches):
+            return all(has_pure_epsilon(branch) for branch in branches)
+        case Group(event=inner):
+            return has_pure_epsilon(inner)
+        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
+            return rate == 0 or has_pure_epsilon(inner)
+        case Memoised():
+            return has_pure_epsilon(event.unconditional)
+        case _:
+            assert_never(event)
+
+
+def contains_shuffled(event: Event) -> bool:
+    """Whether a shuffled event is part of this, so that neighbours replace a unit and their number is public.
+
+    >>> contains_shuffled(Shuffled(Claim(Fraction(1), Fraction(0)), 10) * 2)
+    True
+    """
+    match event:
+        case Shuffled():
+            return True
+        case Composition(parts=parts):
+            return any(contains_shuffled(part) for part, _ in parts)
+        case Parallel(branches=branches):
+            return any(contains_shuffled(branch) for branch in branches)
+        case Group(event=inner) | Subsampled(event=inner) | SampledWithoutReplacement(event=inner):
+            return contains_shuffled(inner)
+        case Memoised(report=report, permanent=permanent, instantaneous=instantaneous):
+            return any(contains_shuffled(inner) for inner in (report, permanent, instantaneous) if inner is not None)
+        case _:
+            return False
+
+
+def _check_local(event: Event) -> None:
+    """Refuse what no one person's report can be: an event without a pure ε, or a shuffled crowd."""
+    name = type(event).__name__
+    if contains_shuffled(event):
+        raise BadParameter("event", name, "it is shuffled already", "give the event of one person's report")
+    if not has_pure_epsilon(event):
+        raise BadParameter(
+            "event",
+            name,
+            "shuffling amplifies reports with a finite ε and no δ only",
+            "give the event of one report with pure ε, for example randomized response",
+        )
+
+
+def _refuse_poisson() -> None:
+    raise BadParameter(
+        "event",
+        "Shuffled",
+        "its number of users is fixed and public and neighbours replace one of them; a Poisson sample adds or removes units",
+        "use subsample_without_replacement",
+    )
 
 
 def compose(*events: Event) -> Composition:
@@ -371,6 +548,16 @@ def subsample_without_replacement(event: Event, rate: Number) -> Event:
     if exact in (0, 1):
         return event if exact else NO_EVENT
     return SampledWithoutReplacement(event, exact)
+
+
+def shuffle(event: Event, users: int) -> Shuffled:
+    """Return the event of the reports of `users` people, each with the noise of `event`, when only their multiset is seen.
+
+    >>> shuffle(RandomizedResponseEvent(Fraction(3, 4), 2), 1000).users
+    1000
+    """
+    check_event(event)
+    return Shuffled(event, check_int(users, "users", 1))
 
 
 NO_EVENT = Composition()

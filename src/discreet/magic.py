@@ -95,9 +95,8 @@ class Magics:
             raise BadParameter("line", repr(" ".join(words)), "not name=value", f"write {USAGE}")
         session = self.shell.user_ns.get(flags["session"]) if "session" in flags else self.session
         if not callable(getattr(session, "ask", None)):
-            raise BadParameter(
-                "session", "missing", "no session is open", "open one first: %discreet people.csv unit=id epsilon=1"
-            )
+            hint = "open one first: %discreet people.csv unit=id epsilon=1, or %discreet https://data.example/people"
+            raise BadParameter("session", "missing", "no session is open", hint)
         return session, parameters, flags
 
     def _name(self, name: str | None, value: Any) -> None:

@@ -22,6 +22,8 @@ from discreet.events import (
     LaplaceEvent,
     Parallel,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     compose,
@@ -49,8 +51,25 @@ def test_every_name():
     assert parse("exponential(epsilon=0.5)") == ExponentialEvent(Fraction(1, 2))
     assert parse("threshold(scale=2, threshold=20)") == ThresholdEvent(Fraction(2), 20, 1)
     assert parse("threshold(scale=2, threshold=20, groups=3)") == ThresholdEvent(Fraction(2), 20, 3)
+    assert parse("set_response(odds=3, share=1/2, pair=1/4)") == SetResponseEvent(
+        Fraction(3), Fraction(1, 2), Fraction(1, 4)
+    )
     assert "continuous" in NOISE_TERMS["laplace"].meaning
     assert all(one.meaning for one in (*NOISE_TERMS.values(), *COMBINATORS.values()))
+
+
+def test_what_cannot_be_shuffled_is_refused_at_its_column():
+    assert parse("2*shuffled(claim(epsilon=1), users=100)") == Shuffled(Claim(Fraction(1), Fraction(0)), 100) * 2
+    for wrong in (
+        "shuffled(gaussian(sigma=1), users=100)",
+        "shuffled(claim(epsilon=1, delta=1e-6), users=100)",
+        "shuffled(claim(epsilon=1), users=0)",
+        "shuffled(claim(epsilon=1), users=1.5)",
+        "subsampled(shuffled(claim(epsilon=1), users=9), rate=1/2)",
+        "set_response(odds=1/2, share=1/2, pair=1/4)",
+    ):
+        with pytest.raises(BadExpression, match="column"):
+            parse(wrong)
 
 
 def test_every_name_that_takes_events():

@@ -25,6 +25,15 @@ from discreet.ledger import open_ledger
 from discreet.ledger.chain import Ledger, LedgerQuarantine
 from discreet.ledger.keys import resolve_key_path, rotate_key
 from discreet.ledger.verify import find_divergence, verify
+from discreet.local import (
+    Client,
+    Listed,
+    choose_oracle,
+    count_collection,
+    decode,
+    plan_collection,
+    simulate_recovery,
+)
 from discreet.planner import Histogram, Mean, plan
 from discreet.remote.connection import check_token
 from discreet.serve.config import read_config
@@ -60,7 +69,7 @@ def test_every_command_has_an_example_and_json(name: str, command: Any) -> None:
 def test_the_overview_names_commands_that_exist() -> None:
     shown = CliRunner().invoke(app, [])
     assert shown.exit_code == 0
-    named = re.findall(r"  discreet ([a-z]+(?: open| init| list)?)", shown.stdout)
+    named = re.findall(r"  discreet ([a-z]+(?: open| init| list|(?<=local) plan)?)", shown.stdout)
     assert len(named) >= 9
     assert set(named) <= {name for name, _ in ALL}
 
@@ -136,6 +145,13 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "ledger rotate-key": (open_ledger, resolve_key_path, rotate_key),
     "source list": (),
     "source lift": (LedgerQuarantine.lift,),
+    "local plan": (plan_collection,),
+    "local collection": (choose_oracle, Listed),
+    "local encode": (Client.report,),
+    "local decode": (count_collection, decode),
+    "local simulate": (simulate_recovery,),
+    "local vectors": (),
+    "local shuffle": (discreet.shuffled_epsilon,),
     "plan": (plan, Mean, Histogram),
     "epsilon": (discreet.epsilon,),
     "account": (discreet.epsilon,),
@@ -161,9 +177,15 @@ GIVEN_BY_THE_COMMAND = {
 """Parameters that the command itself sets, so that no error about them reaches a shell."""
 
 
-ONLY_IN_PYTHON = {"ask": {"name"}, "quote": {"name", "pilot"}, "publish": {"beside"}, "audit": {"sharp"}}
+ONLY_IN_PYTHON = {
+    "ask": {"name"},
+    "quote": {"name", "pilot"},
+    "publish": {"beside"},
+    "audit": {"sharp"},
+    "local decode": {"counts", "labels"},
+}
 """Parameters that a command has no use for: the name of a frame, the pilot of a quote, the folder of a plan
-as text, a search of the audit."""
+as text, a search of the audit, the counts and the labels that decoding takes."""
 
 
 def test_every_command_is_in_the_table() -> None:

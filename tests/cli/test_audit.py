@@ -3,7 +3,12 @@
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+
+from discreet.local.collection import Collection, Lifetime
+from discreet.local.domains import Listed
+from discreet.local.oracles import Direct
 
 BOXES = """
 from discreet.mechanisms import Laplace
@@ -53,6 +58,59 @@ def test_a_function_that_always_raises_has_not_passed(tmp_path: Path) -> None:
         assert out.returncode == 2
         assert out.stdout.startswith("Every call failed (raises KeyError")
         assert "Passed" not in out.stdout
+
+
+def write_collection(place: Path) -> str:
+    mechanism = Direct(3, Fraction(3))
+    colours = Collection("colours", 1, mechanism, Listed(("red", "green")), Lifetime.of(mechanism, 4))
+    (place / "colours.json").write_bytes(colours.to_json())
+    return "colours.json"
+
+
+def test_the_client_of_a_collection_is_audited(tmp_path: Path) -> None:
+    """A false alarm has probability 1e-9: the noise is fresh."""
+    (tmp_path / "pairs.json").write_text('[["red", "green"]]')
+    out = run(
+        tmp_path, "--collection", write_collection(tmp_path), "--seconds", "4", "--confidence", "0.999999999", "--pairs",
+        "pairs.json", "--json",
+    )  # fmt: skip
+    told = json.loads(out.stdout)
+    assert out.returncode == 0
+    assert told["violation"] is False
+    assert [game.split(":")[0] for game in told["games"]] == ["one report", "retries", "averaging"]
+
+
+def test_a_command_that_reveals_its_values_is_refuted(tmp_path: Path) -> None:
+    (tmp_path / "truth.py").write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    place = ['red', 'green', 'other'].index(json.loads(line)['value'])\n"
+        "    print(json.dumps({'report': [place]}), flush=True)\n"
+    )
+    command = f"{sys.executable} truth.py"
+    out = run(
+        tmp_path, "--collection", write_collection(tmp_path), "--command", command, "--seconds", "6", "--confidence",
+        "0.99", "--grade",
+    )  # fmt: skip
+    assert out.returncode == 1
+    assert "Not private enough" in out.stdout
+
+
+def test_mistakes_about_collections_are_told(tmp_path: Path) -> None:
+    path = write_collection(tmp_path)
+    for wrong, words in (
+        ((), "FUNCTION is missing"),
+        (("boxes:right", "--collection", path), "given with the function boxes:right"),
+        (("boxes:right", "--epsilon", "1", "--command", "node x.js"), "given with --command"),
+        (("--collection", path, "--epsilon", "1"), "--epsilon is 1: not for collections"),
+        (("--collection", "nowhere.json"), "--collection is 'nowhere.json'"),
+        (("--collection", "boxes.py"), "--collection is no collection"),
+        (("--collection", path, "--command", "/nowhere/at/all", "--seconds", "2"), "--command is"),
+    ):
+        out = run(tmp_path, *wrong)
+        assert out.returncode == 2, out
+        assert words in out.stderr.replace("\n", " "), out.stderr
+        assert "Traceback" not in out.stderr
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ def complete(line: str, shell: str, folder: Path) -> set[str]:
 
 
 LINES = {
+    "discreet local ": {"plan", "collection", "encode", "decode", "simulate", "vectors", "shuffle"},
+    "discreet local simulate --oracle h": {"hashed", "hadamard"},
     "discreet led": {"ledger"},
     "discreet ask ": {"people.csv"},
     "discreet ask deeper/": {"deeper/visits.parquet"},

@@ -42,6 +42,7 @@ discreet ledger open hr.ledger --account all --epsilon 4 --delta 1e-6
 discreet ledger open hr.ledger --account hr --epsilon 2 --delta 1e-6 --parent all
 discreet ask people.csv {COUNTS} {DECLARED} --epsilon 0.5 --ledger hr.ledger --account hr --release release.json
 discreet policy init people.csv --unit id
+discreet local collection colours --values red,green --epsilon 2 --lifetime 10
 """
 
 # every command line, and the keys whose values differ from run to run
@@ -80,6 +81,16 @@ CASES = {
     "discreet ledger key hr.ledger": "public_key fingerprint",
     "discreet ledger open hr.ledger --account new --epsilon 1 --delta 1e-6 --currency zcdp --json": "",
     "discreet ledger rotate-key hr.ledger --json": "old new",
+    "discreet local collection colours --values red,green --epsilon 2 --lifetime 10 --json": "",
+    "discreet local collection hours --range 0:23 --missing none --epsilon 1 --oracle projective --json": "",
+    "discreet local decode colours.json reports.csv --norm-sub --hostile 1% --json": "",
+    "discreet local decode colours.json reports.csv --top 1 --json": "",
+    "discreet local encode colours.json --value red --json": "messages",
+    "discreet local plan --values 100 --n 1000000 --epsilon 1 --delta 1e-6 --json": "",
+    "discreet local shuffle --n 10000 --epsilon0 1 --delta 1e-6 --json": "",
+    "discreet local shuffle --n 10000 --epsilon0 1 --delta 1e-6 --oracle projective --values 100 --json": "",
+    "discreet local simulate --values 5 --n 100000 --epsilon 1 --seed 1 --json": "",
+    "discreet local vectors --out vectors.jsonl --json": "",
     "discreet plan count --queries 20 --epsilon 1 --delta 1e-6 --json": "",
     "discreet plan mean --bounds 0:100 --error 2 --n 1000 --json": "",
     "discreet policy check people.csv policy.toml --json": "",
@@ -202,6 +213,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     release["release"]["rows"] = []
     (folder / "forged_release.json").write_text(json.dumps(release), "utf-8")
     (folder / "forged_head.json").write_text(json.dumps(head | {"entries": 1}), "utf-8")
+    (folder / "reports.csv").write_text("y\n" + "0\n" * 70 + "1\n" * 20 + "2\n" * 10 + "9\n", "utf-8")
     (folder / "served").mkdir()
     for name in ("people.csv", "people.policy.toml"):
         shutil.copy(EXAMPLES / name, folder / "served")

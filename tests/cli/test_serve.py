@@ -142,8 +142,8 @@ def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Pa
     (folder / "public").mkdir()
     (folder / "public" / "cities.csv").write_text("dept,city\nsales,Rome\nlegal,Oslo\n")
     policy.write_text(f"{policy.read_text()}\n{public}")
-    with serve(folder):
-        pass
+    with serve(folder) as (printed, _):
+        address = find(r'connect\("(http://127.0.0.1:\d+)/people"', printed)
     config = read_folder(folder)
     with open_control(config.control, create=False) as control:
         entry = control.find_table("people")
@@ -167,7 +167,7 @@ def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Pa
         assert after.policy_hash != entry.policy_hash
     assert run("policy-accept", str(folder), "people", str(wider.version)).returncode == 2
     link = run("invite", str(folder), "eve", "--role", "reader")
-    assert "/in?once=" in link.stdout
+    assert link.stdout.startswith(f"{address}/in?once=")  # where the service ran, and not the port of the default
     with open_control(config.control, create=False) as control:
         for role, expected in (("analyst", Role.READER), ("steward", Role.STEWARD)):  # the owner alone makes stewards
             assert "/in?once=" in invite_person(config, "eve", role)

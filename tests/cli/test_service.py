@@ -87,7 +87,7 @@ def test_a_shell_asks_a_service(tmp_path: Path) -> None:
         assert "Cost: ε = 1" in quote.stdout
         budget = run(tmp_path, "budget", table)
         assert budget.stdout == (
-            "Budget: ε = 9 of 10 remaining, 10% spent.\nTogether with everybody: remaining: ε = 9, 90% of the budget.\n"
+            "Budget: ε = 9 of 10 remaining, 10% spent.\nEverybody together: ε = 9 of 10 remaining, 10% spent.\n"
         )
         assert json.loads(run(tmp_path, "budget", table, "--json").stdout)["remaining"]["epsilon"] == 9
         wrong = run(tmp_path, "quote", table, BY_DEPARTMENT, "--epsilon", "1", "--token", "dsc_another-one")

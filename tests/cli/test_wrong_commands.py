@@ -255,6 +255,38 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} --epsilon 1 --policy bad-column.toml", 2, "bad-column.toml, columns.dpet:", "'dept'"),
         ("policy init people.csv --out new.toml", 2, "--unit missing", "--unit id"),
     ],
+    "local collections": [
+        ("local plna --values 5", 2, "plna", "plan"),
+        ("local plan --epsilon 1 --n 100", 2, "--values", "Example: discreet local plan"),
+        ("local plan --values 100 --epsilon 1", 2, "--epsilon --n --error", "[Ll]eave out exactly one"),
+        ("local plan --values 100 --epsilon 1 --n 100 --error 1%", 2, "--epsilon --n --error", "[Ll]eave out exactly one"),
+        ("local plan --values 1 --epsilon 1 --n 100", 2, "--values 1", "2"),
+        ("local plan --values 100 --epsilon 0 --n 100", 2, "--epsilon 0", "above 0"),
+        ("local plan --values 100 --epsilon 1 --error 1e-9", 2, "--error people", "larger"),
+        ("local plan --values 9 --epsilon 1 --n 100 --plot plan.txt", 2, "--plot plan.txt", r"\.svg"),
+        ("local collection c --epsilon 1", 2, "--values missing", "--range 0:23"),
+        ("local collection c --values a,a --epsilon 1", 2, "--values twice", "once"),
+        ("local collection c --values a,b --epsilon 1 --lifetime 0.5", 2, "--lifetime 0.5", "[Rr]aise"),
+        ("local collection c --values a,b --epsilon 1 --oracle projectiv", 2, "--oracle projectiv", "projective"),
+        ("local collection c --range 0-23 --epsilon 1", 2, "--range 0-23", "--range 0:23"),
+        ("local collection c --range 0:23 --epsilon 1 --out no/c.json", 2, "--out no/c.json", "folder"),
+        ("local encode policy.json --value red", 2, "COLLECTION policy.json", "discreet local collection"),
+        ("local encode missing.json --value red", 2, "COLLECTION missing.json", "path"),
+        ("local encode colours.json --value red --store d.db", 2, "--occasion missing", "--occasion"),
+        ("local encode colours.json --value red --occasion d", 2, "--occasion --store", "--store device.db"),
+        ("local encode colours.json --value red --form xml", 2, "--form xml", "json or cbor"),
+        ("local encode hours.json --value noon", 2, "--value integer", "integers such as 7"),
+        ("local decode colours.json people.csv", 2, "REPORTS 'y'", "column|name it"),
+        ("local decode colours.json none.csv", 4, "none.csv", "path"),
+        ("local decode colours.json good.csv --hostile 3", 2, "--hostile 3", "between 0 and 1"),
+        ("local decode colours.json good.csv --top 0", 2, "--top 0", "1 or more"),
+        ("local decode colours.json good.csv --csv --json", 2, "--csv --json", "one of the two"),
+        ("local simulate --values 5 --n 1e99 --epsilon 1", 2, "--n people", "fewer"),
+        ("local simulate --values 5 --n 100 --epsilon 1 --truth normal", 2, "--truth normal", "zipf or flat"),
+        ("local shuffle --n 0.5 --epsilon0 1 --delta 1e-6", 2, "--n 0.5", "--n 1000000"),
+        ("local shuffle --n 100 --epsilon0 1 --delta 2", 2, "--delta 2", "1"),
+        ("local shuffle --n 100 --epsilon0 1 --delta 1e-6 --oracle direct", 2, "--values missing", "--values 100"),
+    ],
     "repeated flags": [
         (f"{ASK} {PAID} --epsilon 2", 2, "--epsilon", "once"),
         (f"{ASK} {PAID} --unit id", 2, "--unit", "once"),
@@ -307,6 +339,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }  # fmt: skip
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
+    for line in ("colours --values red,green", "hours --range 0:23"):
+        words = [*shlex.split(line), "--epsilon", "1"]
+        assert run("local", "collection", *words, "--out", folder / f"{words[0]}.json").returncode == 0
+    (folder / "good.csv").write_text("y\n0\n1\n", encoding="utf-8")
     (folder / "binary.csv").write_bytes(bytes(range(256)) * 40)
     (folder / "latin.csv").write_bytes("id,stra\xdfe\n1,M\xfcnchen\n".encode("latin-1") * 3)
     (folder / "folder").mkdir()

@@ -6,6 +6,7 @@ import os
 import stat
 import tracemalloc
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import httpx
 import pytest
 
 import discreet
+from discreet.accounting.cost import Budget
+from discreet.accounting.currencies import pure_filter
 from discreet.errors import (
     AskPending,
     BadParameter,
@@ -48,6 +51,7 @@ class Fake:
         self.script: list[Callable[[httpx.Request], httpx.Response]] = []
         self.asked: dict[str, Any] = {}
         self.pauses: list[float] = []
+        self.everybody: Budget | None = None  # the budget of the root, if it is another
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -77,7 +81,7 @@ class Fake:
         if path in ("/asks/f00/certificate", "/asks/f01/certificate"):
             return httpx.Response(200, json={"signed": path})
         if path.startswith("/accounts"):
-            lineage = [{"budget": budget_to_wire(self.people.budget)}]
+            lineage = [{"budget": budget_to_wire(each)} for each in (self.people.budget, self.everybody) if each is not None]
             return httpx.Response(200, json={"lineage": lineage, "remaining": remaining_to_wire(self.people.remaining)})
         if path == "/tables/people":
             table = {"table": table_to_wire(self.people.table), "neighbours": "add-remove", "account": "hr/ada", "notes": []}
@@ -196,6 +200,15 @@ def test_what_is_too_long_or_no_answer_is_refused(fake: Fake) -> None:
         fake.script = [lambda _, b=body: httpx.Response(200, content=b)]  # type: ignore[misc]
         with pytest.raises(ServiceUnavailable, match="cannot be read"):
             people.quote(BY_DEPARTMENT, epsilon=1)
+
+
+def test_the_budget_of_everybody_is_a_share_of_its_own_limit(fake: Fake) -> None:
+    """The mutant states what remains of the root as a share of the analyst's own limit: 30% of it is spent, and not 93%."""
+    fake.everybody = Budget.of(pure_filter(1).charge_cost(Fraction(3, 10), Fraction(0)), Fraction(0))
+    people = fake.open()
+    assert people.state_budgets() == (str(people.budget), "Everybody together: ε = 0.7 of 1 remaining, 30% spent.")
+    assert "Everybody together: ε = 0.7 of 1 remaining, 30% spent." in repr(people)
+    assert people.shared_budget.limit == 1 < people.budget.limit
 
 
 def test_addresses() -> None:
@@ -354,6 +367,8 @@ def test_certificates_and_what_a_service_refuses(fake: Fake) -> None:
     other = people.ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
     for each, ask in ((answer, "f00"), (other, "f01"), (answer, "f00")):  # each answer has its own
         assert people.certificate(each) == people.certify(each) == {"signed": f"/asks/{ask}/certificate"}
+    with pytest.raises(BadParameter, match=r"answer is of type str: not an answer\. Give what ask"):
+        people.certificate("monday")  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="key"):
         people.certify(answer, object())  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="answer"):

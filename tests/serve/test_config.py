@@ -1,6 +1,7 @@
 """What a service serves: all problems at once, each with its key, and no secret in the file."""
 
 import os
+import shlex
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from discreet.errors import BadParameter, PlanRefused
+from discreet.errors import BadParameter, PlanRefused, SourceRefused
 from discreet.serve.checking import check_service
 from discreet.serve.config import DEFAULT_CLASSES, parse_config, read_config, read_folder
 from discreet.serve.control.model import Role
@@ -204,7 +205,20 @@ def test_a_folder(tmp_path: Path) -> None:
     assert config.embedded
     ((path, command),) = config.skipped
     assert path.name == "other.csv"
-    assert command.startswith("discreet policy init")
+    folder = tmp_path / "my data"
+    expected = [
+        "discreet",
+        "policy",
+        "init",
+        f"{folder}/other.csv",
+        "--unit",
+        "COLUMN",
+        "--out",
+        f"{folder}/other.policy.toml",
+    ]
+    assert shlex.split(command) == expected  # where the service looks for it; a shell reads it as written
+    with pytest.raises(SourceRefused, match=r"people\.csv': a file with rows; its folder is served.*Name a folder"):
+        read_config(folder / "people.csv")
 
 
 def test_folders_of_the_same_name_share_no_state(tmp_path: Path) -> None:
@@ -215,7 +229,14 @@ def test_folders_of_the_same_name_share_no_state(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadParameter, match="no file in it has a policy"):
+    with pytest.raises(
+        BadParameter, match=r"no file in it that can be served. Put people\.csv.* --out .*people\.policy\.toml"
+    ):
+        read_folder(tmp_path)
+    (tmp_path / "other.csv").write_text("a\n1\n")
+    with pytest.raises(
+        BadParameter, match=r"no file in it has a policy.*other\.csv --unit COLUMN --out .*other\.policy\.toml"
+    ):
         read_folder(tmp_path)
     write_table(tmp_path)
     (tmp_path / "people.csv").unlink()

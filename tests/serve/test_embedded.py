@@ -135,3 +135,18 @@ def test_a_worker_alone_logs_the_kind_of_an_exception_and_not_its_text(
     written = capsys.readouterr().err
     assert "a slot failed, and goes on\n(ValueError)" in written
     assert "ada" not in written
+
+
+def test_a_service_for_a_team_names_the_next_step(tmp_path: Path) -> None:
+    from discreet.serve.config import read_config
+    from discreet.serve.control.model import Person, Role
+    from discreet.serve.control.store import open_control
+
+    write_table(tmp_path / "data")
+    (tmp_path / "serve.toml").write_text(TOML.format(metrics=0))
+    config = read_config(tmp_path / "serve.toml")
+    with open_control(tmp_path / "control.db") as control:
+        said = embedded._name_next_step(config, control)
+        assert said.endswith(f": discreet serve invite {tmp_path}/serve.toml NAME --role steward")
+        control.add_person(Person(id="sam", name="Sam", role=Role.STEWARD))
+        assert "People sign in at http://127.0.0.1:0/in." in embedded._name_next_step(config, control)

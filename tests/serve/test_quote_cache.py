@@ -100,7 +100,7 @@ def test_a_changed_policy_rule_or_grant_is_seen_by_the_next_quote(tmp_path: Path
         assert before["needs_approval"] is None
         assert quote()["measurement"] == before["measurement"]
         service.control.change_rules("people", Rules(epsilon_per_ask="1/100"), by="sam")
-        assert quote()["needs_approval"] == "it asks more than ε = 0.01 at once"
+        assert quote()["needs_approval"] == "it asks ε = 0.1, and the rules allow ε = 0.01 at once"
         service.register(policy=WIDER, policy_hash="1" * 64)
         widened = quote()
         assert widened["measurement"] != before["measurement"]

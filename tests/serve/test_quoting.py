@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet._numbers import format_up
 from discreet.errors import BudgetExceeded, DiscreetError, QueryRefused, ServiceUnavailable
 from discreet.ledger import open_ledger
+from discreet.ledger.account import AccountState
 from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import hash_measurement
 from discreet.query.calibrate import AccuracyTarget
@@ -17,6 +19,7 @@ from discreet.query.record import policy_hash
 from discreet.remote.wire import write_public_policy
 from discreet.serve.control.model import Snapshot, TableEntry
 from discreet.serve.quoting import Priced, Quoter, Target, build_account
+from discreet.serve.web.pages.words import format_cost_short
 from discreet.session.connect import open_session
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
@@ -213,3 +216,17 @@ def test_slow_texts_wait_for_each_other_and_not_for_ever(ledger: Ledger) -> None
 def test_an_account_that_no_worker_opened_is_not_quoted() -> None:
     with pytest.raises(ServiceUnavailable):
         build_account([])
+
+
+@pytest.mark.parametrize(("query", "target"), QUESTIONS)
+def test_an_ask_has_one_epsilon_on_pages_in_rules_and_in_refusals(query: str, target: Target) -> None:
+    """The certified ε of the query alone, which pages showed, is another one than the rules and a refusal name."""
+    root = AccountState.open("employees", 3, 1e-9)
+    priced = Quoter().price(ENTRY, [Snapshot.of(root)], query, target)
+    shown = format_cost_short(priced.cost)
+    assert shown == f"ε = {format_up(priced.epsilon, 3)}"
+    poor = AccountState.open("employees", 0.001, 1e-9)
+    with pytest.raises(BudgetExceeded) as refused:
+        replace(priced, account=poor).check_budget()
+    assert f"This costs {shown}," in str(refused.value)
+    assert priced.cost.epsilon.upper <= priced.epsilon  # and it is no less than what is certified

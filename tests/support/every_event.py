@@ -12,11 +12,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -66,6 +69,15 @@ NESTED: dict[str, Event] = {
     "share of a share": SampledWithoutReplacement(
         SampledWithoutReplacement(SINGLE["response"], Fraction(1, 2)), Fraction(1, 3)
     ),
+    "set response": SetResponseEvent(Fraction(3), Fraction(1, 2), Fraction(1, 4)),
+    "set response of subsets": SetResponseEvent(Fraction(5, 2), Fraction(2, 5), Fraction(1, 10)),
+    "memoised response": Memoised(SINGLE["response"], SINGLE["response"], None, 30, 2),
+    "memoised set": Memoised(
+        SINGLE["response"], SetResponseEvent(Fraction(9), Fraction(1, 3), Fraction(0)), SINGLE["response of four"], 12, 3
+    ),
+    "shuffled response": Shuffled(SINGLE["response"], 100),
+    "shuffled laplace": Shuffled(SINGLE["laplace"], 10**6),
+    "shuffled set": Shuffled(SetResponseEvent(Fraction(3), Fraction(1, 2), Fraction(1, 4)), 20) * 3,
     "sample of everything": Subsampled(compose(*SINGLE.values()), Fraction(1, 2)),
 }
 

@@ -54,12 +54,13 @@ class LabService:
 
     def open_class(self, **fields: str) -> tuple[str, str]:
         """Open a class as Sam. Returns its name and its code, once its table is made."""
-        text = self.visit("sam").post("/lab", title="Monday", **fields).text
-        code, name = re.search(r'class="secret">([a-z0-9-]+)<', text), re.search(r"/lab/class/(class_[0-9a-f]{8})", text)
-        assert code is not None, text
-        assert name is not None
-        wait_for(lambda: self.control.find_table(name[1]) is not None)
-        return name[1], code[1]
+        visitor = self.visit("sam")
+        made = visitor.post("/lab", **{"title": "Monday", **fields})
+        assert made.status_code == 303, made.text
+        name, code = made.headers["location"].rpartition("/")[2], find_secret(visitor.get(made.headers["location"]).text)
+        assert code is not None
+        wait_for(lambda: self.control.find_table(name) is not None)
+        return name, code
 
     def join(self, code: str, name: str = "Zoë") -> tuple[Visitor, str]:
         """Join a class as a new student. Returns the browser and the student's id, once the account is open."""
@@ -72,6 +73,12 @@ class LabService:
         assert grant.table == newest.table
         wait_for(lambda: self.control.find_snapshot(newest.account) is not None)
         return visitor, newest.person
+
+
+def find_secret(page: str) -> str | None:
+    """Return what a page shows once, if it shows it."""
+    found = re.search(r'class="secret">([^<]+)<', page)
+    return None if found is None else found[1]
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from discreet.remote.wire import answer_from_wire, cost_to_wire
 from discreet.serve.config import ServiceConfig, read_folder
 from discreet.serve.control.base import new_id
-from discreet.serve.control.model import Ask, AskOptions, AskState, Grant, Person, Role
+from discreet.serve.control.model import Ask, AskOptions, AskState, Grant, Person, Publication, PublicationState, Role
 from discreet.serve.control.store import Control, open_control
 from discreet.serve.quoting import Quoter, Target
 from discreet.serve.schedule import JumpFreeClock, choose_class
@@ -85,6 +85,16 @@ class Service:
     def ask(self, *given: Any, **options: Any) -> Ask:
         """Put an ask into the queue."""
         return self.control.add_ask(self.make_ask(*given, **options))
+
+    def add_publication(self, plan: str, by: str = "ada", **fields: Any) -> Publication:
+        """Add a publication that was quoted and approved."""
+        id, state = new_id(), PublicationState.APPROVAL
+        self.control.add_publication(
+            Publication(id=id, title="Heads", table="people", plan=plan, by=by, state=state, created=0.0, **fields)
+        )
+        quoted = self.wait_for_job("publication", id, {"step": "quote"})
+        assert quoted.state == "done", quoted.error
+        return self.control.change_publication(id, state, PublicationState.RUNNING)
 
     def find(self, ask: Ask) -> Ask:
         """Return an ask as it is now."""

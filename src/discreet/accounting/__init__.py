@@ -13,16 +13,20 @@ from discreet.accounting.zcdp import zcdp
 if TYPE_CHECKING:
     from discreet.accounting.compare import compare_guarantees
     from discreet.accounting.curve import delta, epsilon
+    from discreet.accounting.lifetime import lifetime_epsilon
     from discreet.accounting.pld.gaussian import gaussian_delta, gaussian_epsilon
     from discreet.accounting.risk import advantage, posterior_range, trade_off, true_positive_rate
     from discreet.accounting.running import RunningTotal
+    from discreet.accounting.shuffling import shuffled_epsilon
 
 _HOMES = {
     "discreet.accounting.compare": "compare_guarantees",
     "discreet.accounting.curve": "delta epsilon",
+    "discreet.accounting.lifetime": "lifetime_epsilon",
     "discreet.accounting.pld.gaussian": "gaussian_delta gaussian_epsilon",
     "discreet.accounting.risk": "advantage posterior_range trade_off true_positive_rate",
     "discreet.accounting.running": "RunningTotal",
+    "discreet.accounting.shuffling": "shuffled_epsilon",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -45,9 +49,11 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gdp",
+    "lifetime_epsilon",
     "posterior_range",
     "pure",
     "renyi",
+    "shuffled_epsilon",
     "tcdp",
     "trade_off",
     "true_positive_rate",

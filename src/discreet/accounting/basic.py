@@ -27,11 +27,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -101,6 +104,8 @@ def split_delta(event: Event) -> tuple[Event, Fraction]:
             return Parallel(tuple(core for core, _ in cores)), max((delta for _, delta in cores), default=Fraction(0))
         case Group():
             return _split_group(event)
+        case Memoised():
+            return split_delta(event.unconditional)
         case Subsampled(event=inner, rate=rate):
             return _split_poisson(inner, rate)
         case SampledWithoutReplacement(event=inner, rate=rate):
@@ -113,6 +118,8 @@ def split_delta(event: Event) -> tuple[Event, Fraction]:
             | DiscreteGaussianEvent()
             | BinomialEvent()
             | RandomizedResponseEvent()
+            | SetResponseEvent()
+            | Shuffled()
             | ExponentialEvent()
             | PermuteAndFlipEvent()
         ):

@@ -9,8 +9,9 @@
    `Direction` is a sum of independent privacy losses, each with a privacy-loss distribution (`pld`), and a mass at infinity;
    where no single pair is both dominating and attained, it has upper bounds beside.
 3. *Choose a strategy*. `STRATEGIES` are tried in order, and the first that fits the losses computes their curve: in closed
-   form for Gaussians (`GaussianCurve`) and for one sampled event (`SampledCurve`), by listing the values of the sum where
-   they are few (`DiscreteCurve`), on a contour in the complex plane for all others (`ContourCurve`).
+   form for Gaussians (`GaussianCurve`) and for one sampled event (`SampledCurve`), by its own contour for one shuffled event
+   (`ShuffledCurve`), by listing the values of the sum where they are few (`DiscreteCurve`), on a contour in the complex
+   plane for all others (`ContourCurve`).
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
 The answer is the worst over alternatives and directions. Every step rounds outwards, so the interval contains the exact
@@ -54,6 +55,9 @@ from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import find_attained_event, list_alternatives
+from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_outcomes
+from discreet.accounting.shuffle_pairs import bound_delta as bound_shuffled_delta
+from discreet.accounting.shuffle_pairs import bound_epsilon as bound_shuffled_epsilon
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import (
     Claim,
@@ -449,6 +453,51 @@ class DiscreteCurve(Curve):
 
 
 @dataclass(frozen=True, slots=True)
+class ShuffledCurve(Curve):
+    """The curve of one shuffled event (`shuffle_pairs`): by listing its multisets where they are few, else on a contour."""
+
+    pair: ShufflePair
+
+    @classmethod
+    def match(cls, parts: Parts) -> ShuffledCurve | None:
+        """The curve on a contour, if one shuffled event is all there is."""
+        if len(parts) != 1 or parts[0][1] != 1 or not isinstance(parts[0][0], ShuffledPld):
+            return None
+        return cls(parts[0][0].pair)
+
+    @classmethod
+    def match_listed(cls, parts: Parts) -> DiscreteCurve | None:
+        """The curve by a list, if one shuffled event is all there is and has few multisets."""
+        found = cls.match(parts)
+        listed = None if found is None or found.pair.is_identical else list_outcomes(found.pair)
+        return None if listed is None else DiscreteCurve(*listed)
+
+    def bound_delta(self, epsilon: float, rtol: float = 1e-6) -> Interval:
+        """As in `Curve`."""
+        return bound_shuffled_delta(self.pair, epsilon, rtol)
+
+    def bound_epsilon(self, target: float, rtol: float, infinity_mass: Interval) -> Interval:
+        """As in `Curve`; nothing is at infinity. A list that leaves out too much for so small a δ still has a lower end."""
+        listed = self.match_listed(((ShuffledPld(self.pair), 1),))
+        low, high = (0.0, inf) if listed is None else listed.bound_epsilon(target, rtol, infinity_mass)
+        if low > self.pair.max_loss * (1 - rtol):
+            return low, high
+        found = bound_shuffled_epsilon(self.pair, target, rtol)
+        return max(low, found[0]), min(high, found[1])
+
+
+def bound_pair_delta(pair: ShufflePair, epsilon: float, rtol: float) -> Interval:
+    """δ at ε of the pair of a shuffled event."""
+    return _finite_delta(((ShuffledPld(pair), 1),), epsilon, rtol)
+
+
+def bound_pair_epsilon(pair: ShufflePair, target: float, rtol: float) -> Interval:
+    """ε at δ = target > 0 of the pair of a shuffled event; never above pure ε."""
+    low, high = _finite_epsilon(((ShuffledPld(pair), 1),), target, rtol, (0.0, 0.0))
+    return min(low, pair.max_loss), min(high, pair.max_loss)
+
+
+@dataclass(frozen=True, slots=True)
 class ContourCurve(Curve):
     """The curve of any losses, by a contour integral (`contour`): this strategy fits everything."""
 
@@ -466,6 +515,8 @@ class ContourCurve(Curve):
 STRATEGIES: tuple[Callable[[Parts], Curve | None], ...] = (
     GaussianCurve.match,
     SampledCurve.match,
+    ShuffledCurve.match_listed,
+    ShuffledCurve.match,
     DiscreteCurve.match,
     ContourCurve,
 )

@@ -42,12 +42,19 @@ from discreet.accounting.contour import CgfEnvelope, CgfTable, ZcdpCgfBound
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.accounting.pld import EPS, Interval, Part, Parts, Pld
 from discreet.accounting.pld.binomial import build_binomial_pld
-from discreet.accounting.pld.discrete import DiscretePld, build_pure_pld, build_response_pld, convolve, sample_poisson
+from discreet.accounting.pld.discrete import (
+    DiscretePld,
+    build_pure_pld,
+    build_response_pld,
+    build_set_pld,
+    convolve,
+    sample_poisson,
+)
 from discreet.accounting.pld.gaussian import DiscreteGaussianPld, GaussianPld
 from discreet.accounting.pld.laplace import BoundedRangePld, DiscreteLaplacePld, LaplacePld
 from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld, sample_without_replacement
-from discreet.accounting.pure import amplify
+from discreet.accounting.pure import amplify, pure
 from discreet.accounting.rewrite import (
     INTEGER_NOISE,
     AdditiveNoiseEvent,
@@ -56,6 +63,7 @@ from discreet.accounting.rewrite import (
     find_attained_change,
     max_squared_length,
 )
+from discreet.accounting.shuffle_pairs import ShuffledPld, build_dominating_pld, build_pair, list_attained_pairs
 from discreet.events import (
     BinomialEvent,
     Claim,
@@ -67,11 +75,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -192,6 +203,8 @@ def list_directions(choice: Composition) -> tuple[Direction, ...]:
             only
         ):  # the worst range is attained at every ε
             return (Direction(((BoundedRangePld(epsilon), 1),), (0.0, 0.0)),)
+        case ((Shuffled() as only, 1),):
+            return _list_shuffled_directions(only)
     removed = build_direction(choice, removed=True)
     if any(isinstance(part, Subsampled | SampledWithoutReplacement | Parallel) for part, _ in choice.parts) and (
         has_two_directions(choice)
@@ -294,6 +307,8 @@ def build_component(event: Event, *, removed: bool) -> Component:
             return _certain_response(truth, choices)
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return Component(((build_response_pld(truth, choices), 1),))
+        case SetResponseEvent(odds=odds, share=share, pair=pair):
+            return Component(((build_set_pld(odds, event.blanket * (share - pair)), 1),))
         case PermuteAndFlipEvent(epsilon=epsilon):
             return _permute_and_flip(epsilon)
         case ExponentialEvent(epsilon=epsilon):
@@ -311,7 +326,9 @@ def build_component(event: Event, *, removed: bool) -> Component:
             return _build_without_replacement_component(inner, rate, removed)
         case Parallel(branches=branches):
             return _build_parallel([build_direction(_to_composition(branch), removed=removed) for branch in branches])
-        case Composition() | Group():
+        case Shuffled():
+            return _shuffled(event)
+        case Composition() | Group() | Memoised():
             raise AssertionError("`rewrite` takes these apart")
         case _:
             assert_never(event)
@@ -428,6 +445,20 @@ def _list_extra_bounds(event: AdditiveNoiseEvent, max_sum: Fraction | None, max_
             return cgf, UpperBound(((build_pure_pld(sensitivity.l1 / scale), 1),))
         case _:
             assert_never(event)
+
+
+def _list_shuffled_directions(event: Shuffled) -> tuple[Direction, ...]:
+    """One shuffled event alone: from above its pair, from below neighbours whose others all hold one value, if known."""
+    worst = (UpperBound(((ShuffledPld(build_pair(event)), 1),)),)
+    attained: list[Pld] = [ShuffledPld(pair) for pair in list_attained_pairs(event)]
+    return tuple(Direction(((pld, 1),), (0.0, 0.0), worst) for pld in attained or [IDENTICAL])
+
+
+def _shuffled(event: Shuffled) -> Component:
+    """A shuffled event among others: a list of losses that dominates its pair, or its ε without any shuffling."""
+    pld, log_mass = build_dominating_pld(build_pair(event))
+    everyone = UpperBound(((build_pure_pld(to_rational(pure(event))), 1),))
+    return Component(((IDENTICAL, 1),), 1, dominated_by=(UpperBound(((pld, 1),), log_mass), everyone))
 
 
 def _permute_and_flip(epsilon: Fraction) -> Component:

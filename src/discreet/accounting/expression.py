@@ -29,6 +29,8 @@ from discreet.events import (
     Parallel,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     compose,
@@ -41,10 +43,10 @@ Numbers: TypeAlias = Mapping[str, Fraction]
 
 NORMS = ("l0", "l1", "l2", "linf")
 SENSITIVITY_ARGUMENTS = ("sensitivity", *NORMS)
-INTEGER_ARGUMENTS = ("l0", "n", "size", "threshold", "groups")
+INTEGER_ARGUMENTS = ("l0", "n", "size", "threshold", "groups", "users")
 """Arguments that are integers."""
 
-POSITIVE_ARGUMENTS = ("scale", "sigma", *SENSITIVITY_ARGUMENTS, "n", "size", "threshold", "groups")
+POSITIVE_ARGUMENTS = ("scale", "sigma", *SENSITIVITY_ARGUMENTS, "n", "size", "threshold", "groups", "users")
 """Arguments that are above 0."""
 
 
@@ -132,6 +134,13 @@ NOISE_TERMS: dict[str, NoiseTerm] = {
         (),
         lambda n: make_response_event(n["epsilon"]),
     ),
+    "set_response": NoiseTerm(
+        "a report that names a set of values, `odds` times as likely if it holds the own one; a set holds one value with "
+        "probability share, two with probability pair",
+        ("odds", "share", "pair"),
+        (),
+        lambda n: SetResponseEvent(n["odds"], n["share"], n["pair"]),
+    ),
     "claim": NoiseTerm(
         "a statement by others that something was (ε, δ)-private",
         ("epsilon",),
@@ -165,6 +174,11 @@ COMBINATORS: dict[str, Combinator] = {
         "the same event for neighbours that differ in up to `size` units",
         ("size",),
         lambda events, n: group(events[0], int(n["size"])),
+    ),
+    "shuffled": Combinator(
+        "the reports of this many users, of which only the multiset is seen; neighbours replace one value",
+        ("users",),
+        lambda events, n: Shuffled(events[0], int(n["users"])),
     ),
     "parallel": Combinator(
         "events about disjoint parts of the units",
@@ -315,7 +329,10 @@ class _Parser:
         if numbers.get("rate", 0) > 1:
             self.fail("a rate is a probability", "give one between 0 and 1", column)
         self.expect(")")
-        return combinator.make(tuple(events), numbers)
+        try:
+            return combinator.make(tuple(events), numbers)
+        except BadParameter as wrong:  # an event that cannot be shuffled or sampled
+            self.fail(f"{wrong.name} is {wrong.value}: {wrong.reason}", wrong.hint, name.column)
 
     def parse_arguments(self, name: Token, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Fraction]:
         given: dict[str, Fraction] = {}

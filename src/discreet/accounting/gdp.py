@@ -33,11 +33,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -77,6 +80,8 @@ def mu_squared(event: Event) -> Fraction | float:
             return _discrete_laplace(scale, sensitivity)  # clamping is post-processing
         case (
             RandomizedResponseEvent()
+            | SetResponseEvent()
+            | Shuffled()
             | ExponentialEvent()
             | PermuteAndFlipEvent()
             | OptimalPartitionSelectionEvent()
@@ -93,6 +98,8 @@ def mu_squared(event: Event) -> Fraction | float:
             inner = push_group(event)
             # [DRS22, Thm 2.14 at μ-GDP]: a group of K is Kμ-GDP.
             return size**2 * mu_squared(event.event) if isinstance(inner, Group) else mu_squared(inner)
+        case Memoised():
+            return mu_squared(event.unconditional)
         case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             # Mixing with the other distribution only lifts the trade-off curve: (1−q)(1−α) + q·f(α) ≥ f(α), and so its
             # inverse.

@@ -19,11 +19,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -52,6 +55,10 @@ def pure(event: Event) -> Fraction | float:
             return inf
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return response_epsilon(truth, choices)
+        case SetResponseEvent(odds=odds, share=share, pair=pair):
+            # R(x)(y)/R(x')(y) is odds where the set y holds x alone, which has mass share − pair, 1/odds where it holds x'
+            # alone, else 1.
+            return log_bounds(odds)[1] if odds > 1 and share > pair else Fraction(0)
         case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
             return epsilon  # [MT07, Thm 6], [MS20, Thm 1]
         case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
@@ -64,6 +71,10 @@ def pure(event: Event) -> Fraction | float:
             return max((pure(branch) for branch in branches), default=Fraction(0))
         case Group(event=inner, size=size):
             return size * pure(inner)
+        case Memoised():
+            return pure(event.unconditional)
+        case Shuffled(event=inner):
+            return pure(inner)  # the multiset is post-processing of all reports, each by its sender
         case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             return amplify(pure(inner), rate)
         case _:

@@ -54,11 +54,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -109,9 +112,12 @@ def _renyi(event: Event, order: Fraction) -> Fraction | float:
             return _discrete_laplace(scale, sensitivity, order)  # clamping is post-processing
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return _response(truth, choices, order)
+        case SetResponseEvent(odds=odds, share=share, pair=pair):
+            low = event.blanket * (share - pair)
+            return three_point_divergence(to_rational(pure(event)), odds * low, low, 1 - (odds + 1) * low, order)
         case ExponentialEvent(epsilon=epsilon):
             return min(order * epsilon**2 / 8, response_divergence(epsilon, order))  # [CR21, Lemma 3.4], bounded range
-        case PermuteAndFlipEvent() | Claim() | OptimalPartitionSelectionEvent():
+        case PermuteAndFlipEvent() | Claim() | OptimalPartitionSelectionEvent() | Shuffled():
             return renyi_from_pure(pure(event), order)
         case BinomialEvent() | ThresholdEvent():
             return inf  # outputs that only one neighbour can give
@@ -124,6 +130,8 @@ def _renyi(event: Event, order: Fraction) -> Fraction | float:
             if not isinstance(inner, Group):
                 return _renyi(inner, order)
             return min(order * zcdp(inner), renyi_from_pure(pure(inner), order))
+        case Memoised():
+            return _renyi(event.unconditional, order)
         case Subsampled(event=inner, rate=rate):
             return _renyi_subsampled(inner, rate, order)
         case SampledWithoutReplacement(event=inner, rate=rate):
@@ -251,11 +259,13 @@ def choice_divergence(epsilon: Fraction, truth: Fraction, wrong: Fraction, choic
 
     E = t·e^{(α−1)ε} + w·e^{−(α−1)ε} + (k−2)·wrong, t ≥ w the two probabilities of the answers that the neighbours swap.
     """
-    high, low = max(truth, wrong), min(truth, wrong)
+    return three_point_divergence(epsilon, max(truth, wrong), min(truth, wrong), (choices - 2) * wrong, order)
+
+
+def three_point_divergence(epsilon: Fraction, high: Fraction, low: Fraction, rest: Fraction, order: Fraction) -> Fraction:
+    """A privacy loss of ε with mass `high`, −ε with mass `low` = high·e^{−ε}, 0 with mass `rest`, rounded up."""
     once, twice = exp_neg_bounds((order - 1) * epsilon)[1], exp_neg_bounds(2 * (order - 1) * epsilon)[1]
-    return min(
-        _add_log_tail(epsilon, high + low * twice + (choices - 2) * wrong * once, order), response_divergence(epsilon, order)
-    )
+    return min(_add_log_tail(epsilon, high + low * twice + rest * once, order), response_divergence(epsilon, order))
 
 
 def laplace_divergence(epsilon: Fraction, order: Fraction) -> Fraction:

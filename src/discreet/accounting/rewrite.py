@@ -23,6 +23,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
+from discreet._numbers import to_rational
 from discreet.accounting.elementary import (
     LARGEST_EXPONENT,
     exp_bounds,
@@ -32,6 +33,7 @@ from discreet.accounting.elementary import (
     singleton_probability,
     sqrt_down,
 )
+from discreet.accounting.pure import pure
 from discreet.events import (
     NO_EVENT,
     BinomialEvent,
@@ -44,15 +46,19 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
     compose,
+    contains_shuffled,
     repeat,
     subsample_without_replacement,
 )
@@ -68,7 +74,7 @@ AdditiveNoiseEvent: TypeAlias = (
 
 INTEGER_NOISE = (DiscreteLaplaceEvent, TruncatedGeometricEvent, DiscreteGaussianEvent, BinomialEvent)
 
-_NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement)
+_NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement, Memoised)
 
 
 def find_attained_change(event: AdditiveNoiseEvent | GaussianEvent) -> Change:
@@ -218,6 +224,8 @@ def _list_alternatives(event: Event) -> tuple[Composition, ...]:
             return _deduplicate(choice for branch in branches for choice in _list_alternatives(branch))
         case Group(event=inner, size=size):
             return _list_alternatives(rewrite_group(inner, size) if size > 1 else inner)
+        case Memoised():
+            return _list_alternatives(event.unconditional)
         case Subsampled(event=inner, rate=rate):
             return _deduplicate(_sample_poisson(choice, rate) for choice in _list_alternatives(inner))
         case SampledWithoutReplacement(event=inner, rate=rate):
@@ -229,8 +237,12 @@ def _list_alternatives(event: Event) -> tuple[Composition, ...]:
 
 
 def _has_replacement(event: Event) -> bool:
-    """Whether a sample without replacement is part of this, so that neighbours replace a unit."""
+    """Whether a sample without replacement or a shuffled event is part of this, so that neighbours replace a unit."""
     match event:
+        case Shuffled():
+            return True
+        case Memoised():
+            return _has_replacement(event.unconditional)
         case SampledWithoutReplacement(event=inner, rate=rate):
             return rate < 1 or _has_replacement(inner)
         case Composition(parts=parts):
@@ -253,6 +265,8 @@ def to_replace_neighbours(event: Event) -> Event:
             return Parallel(tuple(to_replace_neighbours(branch) for branch in branches))
         case Group(event=inner, size=size):
             return Group(to_replace_neighbours(inner), size)
+        case Memoised():
+            return to_replace_neighbours(event.unconditional)
         case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             return SampledWithoutReplacement(to_replace_neighbours(inner), rate)
         case _:
@@ -311,8 +325,12 @@ def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -
             return make_pure_group(epsilon, size)
         case Claim(epsilon=epsilon, delta=delta):
             return push_group(Group(event, size)) if delta else make_pure_group(epsilon, size)
-        case RandomizedResponseEvent():
+        case RandomizedResponseEvent() | SetResponseEvent():
             return repeat(event, size)  # `size` people may each have answered; one answer of theirs is part of that
+        case Memoised():
+            return rewrite_group(event.unconditional, size, units)
+        case Shuffled():
+            return make_pure_group(to_rational(pure(event)), size)  # the ε of each of them, as if nothing were shuffled
         case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
             return push_group(Group(Claim(groups * epsilon, probability_of_any(delta, groups)), size))
         case ThresholdEvent(groups=groups):
@@ -387,8 +405,12 @@ def find_attained_event(event: Event) -> Event:
             return event if lower == event else lower
         case Parallel(branches=branches):
             return Parallel(tuple(find_attained_event(branch) for branch in branches))
+        case Memoised(report=report):
+            return find_attained_event(report)  # to look at one report only is post-processing
         case Subsampled(event=inner, rate=rate):
             return Subsampled(find_attained_event(inner), rate)
+        case SampledWithoutReplacement(event=inner, rate=rate) if contains_shuffled(inner):
+            return find_attained_event(inner) if rate == 1 else NO_EVENT  # of a share no neighbour is known
         case SampledWithoutReplacement(event=inner, rate=rate):
             # If all others are alike, so that the output without the replaced unit is one of the two outputs, then the
             # distributions are those of a Poisson sample: its two directions are attained, but not both in one composition.
@@ -408,7 +430,14 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
             return Parallel(tuple(_find_attained_by_group(branch, size) for branch in branches))
         case Group(event=inner, size=more):
             return _find_attained_by_group(inner, size * more)
-        case Subsampled() | SampledWithoutReplacement() | ThresholdEvent() | OptimalPartitionSelectionEvent():
+        case (
+            Subsampled()
+            | SampledWithoutReplacement()
+            | ThresholdEvent()
+            | OptimalPartitionSelectionEvent()
+            | Memoised()
+            | Shuffled()
+        ):
             return find_attained_event(event)
         case GaussianEvent(sensitivity=sensitivity):
             return msgspec.structs.replace(event, sensitivity=sensitivity.scale_by(size))
@@ -423,7 +452,7 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
         case Claim(epsilon=epsilon, delta=delta):
             # Each unit is revealed with probability δ, and their number is published with noise: that is (ε, δ)-private.
             return compose(repeat(Claim(Fraction(0), delta), size if delta else 0), make_pure_group(epsilon, size))
-        case RandomizedResponseEvent():
+        case RandomizedResponseEvent() | SetResponseEvent():
             return repeat(event, size)
         case _:
             assert_never(event)

@@ -187,6 +187,32 @@ def group_privacy(point: Point, size: int) -> Point:
     return Point(members * eps, group_delta(eps, to_rational(point.delta), members))
 
 
+def shuffle_amplification(n: int, epsilon0: Number, delta: Number) -> Point:
+    """ln(1 + (X − 1)/(X + 1)·(8√(X·ln(4/δ)/n) + 8X/n)) at δ, X = e^ε0, for n shuffled reports [FMT21, Thm III.1].
+
+    It is proven for ε0 ≤ ln(n/(16·ln(2/δ))). The certified ε of the same clones, `shuffled_epsilon`, is several times lower.
+
+    >>> round(shuffle_amplification(10_000, 1, 1e-6).epsilon, 4)
+    0.214
+    >>> shuffle_amplification(10_000, 4, 1e-6)
+    Traceback (most recent call last):
+    discreet.errors.TheoremNotApplicable: the closed form of shuffling is proven only for ε0 ≤ ln(n/(16·ln(2/δ))), here 4 \
+against 3.763. Use `shuffled_epsilon`, which needs no such hypothesis.
+    """
+    users, eps, target = check_int(n, "n", 1), check_positive(epsilon0, "epsilon0"), check_probability(delta, "delta")
+    log_two, log_four = log_bounds(2 / target)[1], log_bounds(4 / target)[1]
+    limit = log_bounds(users / (16 * log_two))[0]
+    if eps > limit:
+        raise TheoremNotApplicable(
+            "the closed form of shuffling",
+            f"ε0 ≤ ln(n/(16·ln(2/δ))), here {format_up(eps)} against {float(limit):.4g}",
+            "use `shuffled_epsilon`, which needs no such hypothesis",
+        )
+    high = exp_bounds(eps)[1]
+    growth = (high - 1) / (high + 1) * (8 * sqrt_up(high * log_four / users) + 8 * high / users)
+    return Point(ceil_float(log_bounds(1 + growth)[1]), target)
+
+
 def bad_set_mass(p: Distribution, q: Distribution, epsilon: Number) -> Fraction:
     """P(privacy loss > ε), rounded up: by the good/bad set lemma the pair is (ε, this)-private one way [B2, L12].
 

@@ -21,11 +21,14 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
+    SetResponseEvent,
+    Shuffled,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
@@ -57,7 +60,14 @@ def zcdp(event: Event) -> Fraction | float:
             return _min_over_shapes(sensitivity, scale, pure_rho)
         case ExponentialEvent(epsilon=epsilon):
             return epsilon**2 / 8  # [CR21, Lemma 3.4]: needs bounded range, which permute-and-flip lacks
-        case PermuteAndFlipEvent() | RandomizedResponseEvent() | Claim() | OptimalPartitionSelectionEvent():
+        case (
+            PermuteAndFlipEvent()
+            | RandomizedResponseEvent()
+            | SetResponseEvent()
+            | Shuffled()
+            | Claim()
+            | OptimalPartitionSelectionEvent()
+        ):
             return _from_pure(pure(event))
         case BinomialEvent() | ThresholdEvent():
             return inf  # outputs that only one neighbour can give
@@ -67,6 +77,8 @@ def zcdp(event: Event) -> Fraction | float:
             return max((zcdp(branch) for branch in branches), default=Fraction(0))
         case Group(event=inner, size=size):
             return size**2 * zcdp(inner)  # [BS16, Prop. 1.9]
+        case Memoised():
+            return zcdp(event.unconditional)
         case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             # Sampling never hurts; where a pure bound survives it may be smaller, else ρ itself is all that is proven.
             return min(zcdp(inner), _from_pure(amplify(pure(inner), rate)))

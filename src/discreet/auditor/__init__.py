@@ -2,7 +2,8 @@
 
 An audit samples outputs on neighbouring inputs (`sampling`), parses them (`parse_output`, `outputs`), learns what tells the
 inputs apart (`scores`), certifies it (`evidence`) and reports a `finding`; `attack` drives the rounds. `claims` says what is
-tested, `targets` holds mutants that must be caught, and `replay` checks sensitivities of queries without sampling.
+tested, `targets` holds mutants that must be caught, `clients` plays games against clients of local privacy, and `replay`
+checks sensitivities of queries without sampling.
 """
 
 from discreet.auditor.attack import audit

@@ -117,7 +117,7 @@ def audit(
 
 
 def _can_sample(mechanism: Any) -> bool:
-    return hasattr(mechanism, "sample") or hasattr(mechanism, "release")
+    return any(hasattr(mechanism, name) for name in ("sample", "release", "count_repeats"))
 
 
 @contextmanager

@@ -101,7 +101,9 @@ class RepeatsByDrawing:
 
 
 def make_sampler(mechanism: Any, limit: float = 1.0) -> Sampler:
-    """Choose the sampler of a mechanism for this process."""
+    """Choose the sampler of a mechanism for this process; a sampler is its own."""
+    if isinstance(mechanism, RepeatsByDrawing):
+        return mechanism  # type: ignore[return-value]
     if hasattr(mechanism, "sample"):
         return VectorSampler(mechanism.sample)
     if isinstance(mechanism, ELEMENTWISE):

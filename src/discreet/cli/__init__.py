@@ -21,6 +21,7 @@ from discreet.cli import policy  # isort: skip
 from discreet.cli import budget  # isort: skip
 from discreet.cli import ledger  # isort: skip
 from discreet.cli import source  # isort: skip
+from discreet.cli import local  # isort: skip
 from discreet.cli import plan  # isort: skip
 from discreet.cli import epsilon  # isort: skip
 from discreet.cli import calibrate  # isort: skip
@@ -30,8 +31,8 @@ from discreet.cli import lab  # isort: skip
 from discreet.cli import help  # isort: skip
 
 __all__ = [
-    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "login", "main", "plan",
-    "policy", "publish", "quote", "serve", "source", "verify",
+    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "local", "login", "main",
+    "plan", "policy", "publish", "quote", "serve", "source", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000

@@ -45,6 +45,7 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]Declare a table[/bold]       discreet policy init people.csv --unit id
   [bold]Open an account[/bold]       discreet ledger open hr.ledger --account hr --epsilon 2
   [bold]See what remains[/bold]      discreet budget hr.ledger
+  [bold]Collect with noise[/bold]    discreet local plan --values 100 --epsilon 1 --error 1%
   [bold]Plan a study[/bold]          discreet plan mean --bounds 0:100 --error 2 --n 1000
   [bold]Compute an ε[/bold]          discreet epsilon "1000*gaussian(sigma=50)" --delta 1e-6
   [bold]Verify a certificate[/bold]  discreet verify release.json --ledger hr.ledger
@@ -64,6 +65,8 @@ PAGES = {
     "help": "docs/index.md#where-to-go-next",
     "lab": "docs/lab.md",
     "ledger": "docs/ledger.md#accounts",
+    "local": "docs/local.md#on-the-command-line",
+    "local shuffle": "docs/shuffling.md#the-ε-of-a-crowd",
     "login": "docs/serve.md#signing-in",
     "logout": "docs/serve.md#signing-in",
     "ledger check": "docs/ledger.md#what-a-check-finds",
@@ -88,6 +91,8 @@ OWN_NAMES = {
     "lab all": {"path": "out", "picture": "out"},
     "lab attack": {"attack": "name"},
     "ledger open": {"name": "account"},
+    "local collection": {"domain": "values", "other": "only"},
+    "local decode": {"source": "reports", "hostile_share": "hostile", "consistent": "norm_sub"},
     "plan": {"query": "question"},
     "publish": {"workload": "plan", "KEY": "key"},
     "source lift": {"source": "name"},

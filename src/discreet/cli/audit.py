@@ -2,13 +2,13 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from discreet.cli.app import CHECKING, app
 from discreet.cli.options import Json, parse_range
-from discreet.cli.output import parse_number, print_line, print_warning, show_progress
+from discreet.cli.output import parse_number, print_json, print_line, print_warning, show_progress
 from discreet.errors import BadParameter
 from discreet.paths import check_picture_path
 
@@ -17,15 +17,28 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    rich_help_panel=CHECKING, epilog="Example: [bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]"
+    rich_help_panel=CHECKING,
+    epilog="Examples:\n\n[bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]\n\n"
+    "[bold]discreet audit --collection colours.json --command 'node client/discreet-local.js'[/bold]",
 )
 def audit(
-    function: Annotated[str, typer.Argument(help="module:function, which takes a list with one record per person.")],
+    function: Annotated[
+        str | None, typer.Argument(help="module:function, which takes a list with one record per person.")
+    ] = None,
     epsilon: Annotated[str | None, typer.Option(help="The claimed ε.")] = None,
     delta: Annotated[str, typer.Option(help="The claimed δ.")] = "0",
     rho: Annotated[str | None, typer.Option(help="Or the claimed ρ of zCDP.")] = None,
     mu: Annotated[str | None, typer.Option(help="Or the claimed μ of Gaussian DP.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="A JSON file with neighbouring inputs, [[[], [1]], …].")] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(help="A JSON file with neighbouring inputs, [[[], [1]], …]; of a collection, values: [[1, 2], …]."),
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="Instead of a function: attack the client of this collection, a JSON file.")
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option(help="A client that answers lines of JSON, such as 'node client/discreet-local.js'.")
+    ] = None,
     domain: Annotated[
         str, typer.Option(help="The range of records, 0:1; any adds NaN, extreme numbers and other types.")
     ] = "0:1",
@@ -45,7 +58,15 @@ def audit(
     report: Annotated[str | None, typer.Option(help="Write a page with a picture into this file.")] = None,
     json: Json = False,
 ) -> None:
-    """Attack a function that claims to be private, and certify a lower bound on its ε. Exit code 1 if the claim is false."""
+    """Attack a function that claims to be private, and certify a lower bound on its ε. Exit code 1 if the claim is false.
+
+    With --collection, the client of local privacy is attacked: by single reports, retries, averaging and equal histories.
+    """
+    if collection is not None:
+        _audit_collection(function, collection, command, pairs, (epsilon, rho, mu, report), confidence, seconds, grade, json)
+    if function is None or command is not None:
+        given = "missing" if function is None else f"given with --command {command}"
+        raise BadParameter("function", given, "nothing to attack", "name module:function, or give --collection")
     from discreet.auditor.attack import audit as run_audit
     from discreet.auditor.sampling import load_function
     from discreet.units import Neighbours
@@ -70,6 +91,44 @@ def audit(
                 raise
             print_warning(str(failed))
     raise typer.Exit(1 if finding.violation else 2 if finding.failures else 0)
+
+
+def _audit_collection(
+    function: str | None,
+    path: str,
+    command: str | None,
+    pairs: str | None,
+    unused: tuple[str | None, ...],
+    confidence: float,
+    seconds: float,
+    grade: bool,
+    json: bool,
+) -> NoReturn:
+    """Play every game that suits a collection against its client, print the findings, and exit."""
+    from discreet.auditor.clients import CommandPlayer, DevicePlayer, audit_collection
+    from discreet.local.collection import Collection
+    from discreet.paths import read_text
+
+    if function is not None:
+        raise BadParameter("--collection", repr(path), f"given with the function {function}", "give one of them")
+    for flag, value in zip(("--epsilon", "--rho", "--mu", "--report"), unused, strict=True):
+        if value is not None:
+            raise BadParameter(flag, value, "not for collections, which state their own ε", f"leave {flag} out")
+
+    def refuse(reason: str) -> BadParameter:
+        return BadParameter("--collection", repr(path), reason, "write one with Collection.to_json")
+
+    read = Collection.read(read_text(path, refuse))
+    player = DevicePlayer(read) if command is None else CommandPlayer(read, command)
+    with show_progress("auditing …") as on_progress:
+        found = audit_collection(player, _read_pairs(pairs), confidence=confidence, seconds=seconds, progress=on_progress)
+    violation = any(each.violation for each in found.values())
+    if json:
+        print_json({"violation": violation, "games": {game: each.to_dict() for game, each in found.items()}})
+    else:
+        for game, each in found.items():
+            print_line(f"{game}: {each.grade() if grade else each}")
+    raise typer.Exit(1 if violation else 0)
 
 
 def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | None) -> "Claim":

@@ -61,12 +61,12 @@ def _show_service(address: str, account: str | None, token: str | None, json: bo
     if account is not None:
         raise BadParameter("account", account, "a service knows your account by your token", "leave it out")
     session = connect(address, token=read_token(token, address))
-    mine, together = session.budget, session.remaining
     if json:
-        print_json({"budget": mine.to_dict(), "remaining": together.to_dict()})
+        shared = session.shared_budget.to_dict()
+        print_json({"budget": session.budget.to_dict(), "remaining": session.remaining.to_dict(), "everybody": shared})
         return
-    print_styled(str(mine), "")
-    print_styled(f"Together with everybody: {str(together)[0].lower()}{str(together)[1:]}", "")
+    for line in session.state_budgets():
+        print_styled(line, "")
 
 
 def compute_spending(ledger: "Ledger", account: "AccountState") -> "Cost":

@@ -45,11 +45,13 @@ def epsilon(
     discrete_gaussian(sigma=) and binomial(n=), with sensitivity= (1 unless
     given) or norms l0=, l1=, l2=, linf=.
 
-    Other events: response(epsilon=), exponential(epsilon=), claim(epsilon=,
-    delta=), threshold(scale=, threshold=, groups=).
+    Other events: response(epsilon=), set_response(odds=, share=, pair=),
+    exponential(epsilon=), claim(epsilon=, delta=), threshold(scale=,
+    threshold=, groups=).
 
     Made of events: subsampled(x, rate=) (Poisson), sampled(x, rate=) (without
-    replacement), group(x, size=), parallel(x, y); k*x and x*k repeat an event.
+    replacement), shuffled(x, users=), group(x, size=), parallel(x, y); k*x and
+    x*k repeat an event.
     """
     if delta is None and epsilon is None:
         raise BadParameter("--delta", "missing", "ε depends on δ", "give --delta 1e-6 to print ε, or --epsilon 1 to print δ")

@@ -71,6 +71,17 @@ PAGES_OF_WORDS = {
     "guarantee page": "publishing#what-is-written",
     "planner": "planning",
     "erratum": "lab",
+    "local privacy": "local",
+    "frequency oracle": "local#the-oracles",
+    "support": "local#the-oracles",
+    "collection": "local#a-collection-from-end-to-end",
+    "report": "local#a-collection-from-end-to-end",
+    "conformance vectors": "local#a-collection-from-end-to-end",
+    "hostile report": "local#hostile-clients",
+    "heavy hitter": "local#error-bars",
+    "shuffling": "shuffling",
+    "privacy blanket": "shuffling#the-ε-of-a-crowd",
+    "memoised": "shuffling#memoised-reports",
 }
 """The page about a row, by its first name, where it is not the page of its table."""
 

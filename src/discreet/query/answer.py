@@ -529,6 +529,13 @@ def _restate_intervals(explanation: str, old: IntervalOptions, new: IntervalOpti
     return explanation
 
 
+def require_answer(given: object) -> Answer:
+    """Return an answer; refuse anything else, such as the id that it was asked with."""
+    if not isinstance(given, Answer):
+        raise BadParameter("answer", f"of type {type(given).__name__}", "not an answer", "give what ask() returned")
+    return given
+
+
 def explain_recorded(entry: int) -> str:
     """Say which state of the data a recorded answer is about: a ledger knows sources by name, and not their rows."""
     return (

@@ -33,6 +33,7 @@ from discreet.query.calibrate import (
 from discreet.query.contribution import BoundedQuery, explain_sensitivity
 from discreet.query.estimates import SHARE_OF_ROWS
 from discreet.query.parser import QueryLike
+from discreet.query.unknown_keys import explain_unknown_keys
 from discreet.query.view import explain_view
 from discreet.units import count
 
@@ -136,6 +137,7 @@ def quote(
     sizes = DEFAULT_SIZES if size is None else (check_size(size),)
     columns = tuple(measurement.predict(name, confidence, sizes) for name, _ in measurement.bounded.query.aggregates)
     selection, explanation = _explain_selection(measurement, confidence), explain_sensitivity(measurement.bounded)
+    notes = (*notes, *explain_unknown_keys(measurement.bounded.query, measurement.bounded.table))
     return Quote(query_text, cost, measurement.event, confidence, columns, selection, explanation, notes)
 
 

@@ -28,7 +28,7 @@ from discreet.accounting.cost import Budget, Remaining
 from discreet.accounting.currencies import Filter
 from discreet.errors import AskPending, BadParameter, DiscreetError, QueryRefused
 from discreet.formats import count_things, make_html_notes, missing_library_error
-from discreet.query.answer import Answer, IntervalOptions
+from discreet.query.answer import Answer, IntervalOptions, require_answer
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import AccuracyTarget
 from discreet.query.contribution import BoundedQuery, bound_contributions
@@ -87,10 +87,18 @@ class RemoteSession(Asking):
     @property
     def budget(self) -> Budget:
         """The budget of your account: the ε that remains at δ, the share that is spent, and both in its currency."""
-        lineage = self._read_account().get("lineage")
-        if not isinstance(lineage, list) or not lineage or not isinstance(lineage[0], dict):
-            raise malformed("not an account")
-        return budget_from_wire(lineage[0].get("budget"))
+        return self._read_lineage()[0]
+
+    @property
+    def shared_budget(self) -> Budget:
+        """The budget of everybody together, which is what the people in the data are promised. What others spend of it is
+        shown in whole percents."""
+        return self._read_lineage()[-1]
+
+    def state_budgets(self) -> tuple[str, ...]:
+        """Say what remains for you, and what remains for everybody together."""
+        lineage = self._read_lineage()
+        return str(lineage[0]), f"Everybody together: {str(lineage[-1]).removeprefix('Budget: ')}"
 
     @property
     def remaining(self) -> Remaining:
@@ -101,6 +109,12 @@ class RemoteSession(Asking):
     def delta(self) -> Fraction:
         """The δ at which the budget promises its ε."""
         return self.budget.delta
+
+    def _read_lineage(self) -> list[Budget]:
+        lineage = self._read_account().get("lineage")
+        if not isinstance(lineage, list) or not lineage or not all(isinstance(each, dict) for each in lineage):
+            raise malformed("not an account")
+        return [budget_from_wire(each.get("budget")) for each in lineage]
 
     def _read_account(self) -> dict[str, Any]:
         return _as_dict(self.connection.get(f"/accounts/{quote_path(self.account)}"), "an account")
@@ -225,7 +239,8 @@ class RemoteSession(Asking):
 
     def certificate(self, answer: Answer) -> dict[str, Any]:
         """Return the certificate of an answer (release.json), signed by the service; `discreet verify` checks it."""
-        entry = None if answer.reference is None else answer.reference.entry
+        reference = require_answer(answer).reference
+        entry = None if reference is None else reference.entry
         ask = self.seen.get("asks", {}).get(entry)
         if ask is None:
             reason = "this session did not receive it from the service"
@@ -262,7 +277,7 @@ class RemoteSession(Asking):
         limits = f"one row per {unit}" if table.unique else f"at most {groups} per {unit}, {rows} per {unit} and group"
         limits = limits if table.unit_columns else "which is an assumption of the owner: each row is one person"
         try:
-            state = [str(self.budget), f"Together with everybody: {_lower(str(self.remaining))}"]
+            state = list(self.state_budgets())
         except DiscreetError as error:
             state = [f"Budget: unknown. {error}"]
         where = f"Session on {self.name} at {self.identity.address}"
@@ -367,7 +382,3 @@ def _to_decimal(exact: Fraction) -> str:
     """Return a rational as a decimal if it is one."""
     decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
     return f"{decimal:f}" if Fraction(decimal) == exact else str(exact)
-
-
-def _lower(sentence: str) -> str:
-    return f"{sentence[:1].lower()}{sentence[1:]}"

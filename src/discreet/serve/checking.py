@@ -16,8 +16,9 @@ from discreet.serve.config import ServiceConfig, TableConfig
 from discreet.serve.control.errors import ControlMissing, ControlUnavailable
 from discreet.serve.control.model import Person, Role
 from discreet.serve.control.store import open_control
-from discreet.serve.embedded import LINK_SECONDS
+from discreet.serve.embedded import LINK_SECONDS, find_address
 from discreet.serve.schedule import JumpFreeClock, propose_classes
+from discreet.serve.worker.populations import read_opened
 from discreet.serve.worker.registration import read_policy_file, time_pass
 from discreet.serve.worker.tables import Tables
 from discreet.session.options import SourceOptions
@@ -56,7 +57,7 @@ def check_service(config: ServiceConfig) -> list[Check]:
         made = "ledger, key and control database: made when a worker first starts"
         checks.append(check(made, partial(_check_state, config)))
     else:
-        checks.append(check("ledger", lambda: open_ledger(config.ledger).close()))
+        checks.append(check("ledger", lambda: _check_ledger(config)))
         checks.append(check("key", lambda: _check_key(config.key)))
         checks.append(check("control database", lambda: open_control(config.control, create=False).close()))
     if config.oidc is not None:
@@ -80,6 +81,18 @@ def _is_new(config: ServiceConfig) -> bool:
     except ControlUnavailable:
         pass
     return False
+
+
+def _check_ledger(config: ServiceConfig) -> None:
+    """Whether the ledger opens, and its accounts have the budgets that are stated."""
+    ledger = open_ledger(config.ledger)
+    try:
+        known = {each.name: each for each in ledger.list_accounts()}
+    finally:
+        ledger.close()
+    for population in config.populations.values():
+        if population.name in known:
+            read_opened(population, known[population.name], f"populations.{population.name}.epsilon")
 
 
 def _check_policy(table: TableConfig) -> None:
@@ -168,4 +181,4 @@ def invite_person(config: ServiceConfig, person: str, role: str) -> str:
             control.add_person(Person(id=person, name=person, role=wanted), by=COMMAND_LINE)
         elif wanted is Role.STEWARD:
             control.change_person(person, role=wanted, by=COMMAND_LINE)
-        return f"{config.address}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"
+        return f"{find_address(config, control)}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"

@@ -134,12 +134,28 @@ def open_class(
         name=f"class_{secrets.token_hex(4)}", title=title, teacher=teacher, epsilon=str(epsilon), ration=str(ration),
         rows=rows, seed=secrets.token_hex(16), created=now,
     )  # fmt: skip
-    code = "".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
     with control.transaction():
         control.set_setting(_class_key(opened.name), msgspec.json.encode(opened).decode(), by=teacher)
-        control.set_setting(_code_key(code), opened.name)
+        code = change_code(control, opened)
         control.enqueue("open_class", opened.name, by=teacher)
     return opened, code
+
+
+def change_code(control: Control, of: Class, by: str | None = None) -> str:
+    """Return a new join code of a class, which is shown once. Its earlier codes let nobody in any more.
+
+    Raises:
+        BadParameter: if the class is closed.
+    """
+    if of.closed is not None:
+        raise BadParameter("class", of.title, "it is closed", "open another one")
+    code = "".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
+    with control.transaction():
+        for key, value in control.list_settings().items():
+            if key.startswith("class code ") and value == of.name:
+                control.set_setting(key, "")
+        control.set_setting(_code_key(code), of.name, by=by)
+    return code
 
 
 def find_class(control: Control, name: str) -> Class | None:
@@ -237,10 +253,8 @@ def guess(control: Control, found: Class, person: str, guesses: Mapping[int, boo
     """Score a student's guesses, once.
 
     Raises:
-        BadParameter: if the student has guessed already, or has not guessed for everyone, or the class is closed.
+        BadParameter: if the student has guessed already, or has not guessed for everyone.
     """
-    if found.closed is not None:
-        raise BadParameter("class", found.title, "it is closed, and scores are shown", "join another class")
     targets = list_targets(found)
     missing = [each.name for each in targets if each.id not in guesses]
     if missing:
@@ -344,12 +358,21 @@ def _read(name: str, text: str, parameter: Parameter) -> Fraction:
     return value
 
 
+MAX_ATTACKS = 2
+"""Attacks of one person that wait or run."""
+
+
 def enqueue_attack(control: Control, name: str, given: Mapping[str, str], person: str) -> Job:
-    """Return the job that runs an attack: an earlier one with the same parameters, and so the same result, or a new one."""
+    """Return the job that runs an attack: an earlier one with the same parameters, and so the same result, or a new one.
+
+    Raises:
+        TooManyWaiting: if the person has `MAX_ATTACKS` of them waiting.
+    """
     options = check_attack(name, given)
     subject = f"lab {name} " + " ".join(f"{key}={value}" for key, value in options.items())
     with control.transaction():
         earlier = [each for each in control.list_jobs(subject=subject, limit=5) if each.state is not JobState.FAILED]
         if earlier:
             return earlier[0]
-        return control.enqueue("lab_attack", subject, {"attack": name, "options": options}, person=person)
+        payload = {"attack": name, "options": options}
+        return control.enqueue("lab_attack", subject, payload, person=person, limit=MAX_ATTACKS)

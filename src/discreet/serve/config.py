@@ -15,6 +15,7 @@ which has one: tokens travel in every request.
 
 import ipaddress
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from discreet._numbers import check_int, read_decimal, read_positive
+from discreet._numbers import check_int, format_up, read_decimal, read_positive
+from discreet.accounting.cost import SHOWN_DIGITS, format_at
 from discreet.accounting.currencies import create_budget, parse_currency
 from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
 from discreet.ledger.account import validate_name
@@ -63,6 +65,15 @@ class PopulationConfig:
     epsilon: Fraction = DEFAULT_EPSILON
     delta: Fraction = DEFAULT_DELTA
     currency: str = DEFAULT_CURRENCY
+    is_stated: bool = True  # False: a folder's, which holds only until its account is opened
+
+    def describe(self) -> str:
+        """The budget in words, rounded up: it is a promise.
+
+        >>> PopulationConfig(name="employees").describe()
+        'ε = 3 at δ = 1e-9'
+        """
+        return f"ε = {format_up(self.epsilon, SHOWN_DIGITS)}{format_at(self.delta)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +124,11 @@ class ReleasedConfig:
     location: str
     schema: str = "released"
 
+    @property
+    def name(self) -> str:
+        """What the pages call it: a schema, or the name of the file or folder without its path."""
+        return f"the schema {self.schema}" if is_postgres(self.location) else Path(self.location).name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfig:
@@ -137,6 +153,8 @@ class ServiceConfig:
     released: ReleasedConfig | None = None
     embedded: bool = False  # a folder: ledger, key and control database are made at the first start
     skipped: tuple[tuple[Path, str], ...] = field(default=())  # files without a policy, and the command that makes one
+    target: str = "serve.toml"  # what commands name: the folder, or the file
+    has_address: bool = False  # whether serve.toml states the address; else it follows from where the service listens
 
     def at_port(self, port: int) -> "ServiceConfig":
         """Return the same service at the port that the system chose for port 0."""
@@ -191,8 +209,11 @@ def read_config(
     def refuse(reason: str) -> SourceRefused:
         return SourceRefused(f"{str(target)!r}: {reason}", "name a folder with policies, or a serve.toml")
 
+    if place.name.lower().endswith(DATA_SUFFIXES):
+        raise refuse("a file with rows; its folder is served, if a policy is beside the file")
     text = read_text(place, refuse)
-    return parse_config(text, place.resolve().parent, port=port, host=host, behind_proxy=behind_proxy)
+    config = parse_config(text, place.resolve().parent, port=port, host=host, behind_proxy=behind_proxy)
+    return replace(config, target=str(target))
 
 
 # -- a folder -------------------------------------------------------------------------------------------------------------
@@ -204,8 +225,8 @@ def read_folder(
     """Return the service of a folder. No source, ledger or database is opened.
 
     >>> config = read_folder(Path("examples"))
-    >>> [*config.tables], [(path.name, command) for path, command in config.skipped]
-    (['people'], [('census.csv', 'discreet policy init examples/census.csv --unit COLUMN > examples/census.policy.toml')])
+    >>> [*config.tables], [command for _, command in config.skipped]
+    (['people'], ['discreet policy init examples/census.csv --unit COLUMN --out examples/census.policy.toml'])
     """
     problems = Problems(f"The folder {str(folder)!r}")
     name = _to_name(folder.resolve().name)
@@ -215,20 +236,19 @@ def read_folder(
     for table, policy in policies.items():
         with problems.collect():
             tables[table] = _describe_file(table, policy, files.get(table, []), name)
-    budget = PopulationConfig(name=name)
+    budget = PopulationConfig(name=name, is_stated=False)
     if epsilon is not None:
         with problems.collect():
             budget = PopulationConfig(name=name, epsilon=read_positive(epsilon, "epsilon"))
     skipped = tuple(
-        (path, f"discreet policy init {path} --unit COLUMN > {path.with_name(stem + POLICY_SUFFIX)}")
-        for stem, paths in files.items()
-        for path in paths
-        if stem not in policies
+        (path, _name_policy_command(path, stem)) for stem, paths in files.items() for path in paths if stem not in policies
     )
     if not tables and not problems.found:
         with problems.collect():
-            hint = "write one with: " + (skipped[0][1] if skipped else "discreet policy init people.csv --unit id")
-            raise BadParameter("folder", repr(str(folder)), "no file in it has a policy beside it", hint)
+            command = skipped[0][1] if skipped else _name_policy_command(folder / "people.csv", "people")
+            reason = "no file in it has a policy beside it" if skipped else "there is no file in it that can be served"
+            hint = f"write one with: {command}" if skipped else f"put people.csv into it, then: {command}"
+            raise BadParameter("folder", repr(str(folder)), reason, hint)
     taken = LOOPBACK if host is None else host, DEFAULT_PORT if port is None else port
     with problems.collect():
         check_listen(taken, "host", has_tls=False, behind_proxy=behind_proxy)
@@ -239,7 +259,14 @@ def read_folder(
         name=name, address=f"http://{LOOPBACK}:{taken[1]}", listen=taken,
         control=str(state / "control.sqlite"), ledger=str(state / "serve.ledger"), key=state / "serve.ledger.key",
         state=state, populations={name: budget}, tables=tables, embedded=True, skipped=skipped, behind_proxy=behind_proxy,
+        target=str(folder),
     )  # fmt: skip
+
+
+def _name_policy_command(path: Path, stem: str) -> str:
+    """The command that makes a first policy where the service looks for it."""
+    beside = path.with_name(stem + POLICY_SUFFIX)
+    return f"discreet policy init {shlex.quote(str(path))} --unit COLUMN --out {shlex.quote(str(beside))}"
 
 
 def _describe_file(table: str, policy: Path, files: list[Path], population: str) -> TableConfig:
@@ -375,7 +402,7 @@ def parse_config(
         name=name, address=address, listen=listen, control=control, ledger=ledger, key=key or Path(), state=state,
         populations=populations, tables=tables, slots=slots, metrics=metrics, behind_proxy=behind_proxy,
         certificate=certificate, certificate_key=certificate_key, oidc=oidc, alerts=_read_alerts(root.section("alerts")),
-        released=_read_released(root.section("released"), _place(beside)),
+        released=_read_released(root.section("released"), _place(beside)), has_address="address" in service.values,
     )  # fmt: skip
     root.refuse_others()
     problems.raise_all()

@@ -12,6 +12,7 @@ The service ends on SIGINT and SIGTERM: no new request is taken, what runs is en
 
 import errno
 import os
+import shlex
 import signal
 import socket
 import threading
@@ -21,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet._numbers import format_down
-from discreet.accounting.cost import format_at
 from discreet.errors import BadParameter
 from discreet.formats import missing_library_error
 from discreet.serve.config import ServiceConfig, check_listen
@@ -39,6 +38,8 @@ OWNER = "owner"
 START_TOKEN = "printed at start"
 TOKEN_SECONDS = 7 * 86400.0
 LINK_SECONDS = 600.0
+ADDRESS = "address"
+"""The setting in the control database that says where the web process listens."""
 Say = Callable[[str], None]
 
 
@@ -71,7 +72,8 @@ def grant_all(control: Control, worker: "Worker", person: str) -> None:
         if control.find_grant(person, table.name) is None:
             now = JumpFreeClock().now()
             grant = Grant(person=person, table=table.name, account=account, created=now, by="command line")
-            control.add_grant(grant, by="command line")
+            whole = str(worker.tables.populations[table.population].epsilon)
+            control.add_grant(grant, by="command line", epsilon=whole)
 
 
 def run(
@@ -99,11 +101,14 @@ def run(
             running = _start_worker(config, control, clock, adopt) if worker else None
             try:
                 if running is not None:
-                    describe(config, say)
+                    describe(config, running, say)
+                if web:
+                    control.set_setting(ADDRESS, config.address)
                 if web and config.embedded and running is not None:
                     _welcome(config, control, running, browser, say)
                 elif web:
                     say(f"The web process listens for {config.address}.")
+                    say(_name_next_step(config, control))
                 if app_parts is not None:
                     _serve_web(config, control, app_parts, sockets, say)
                 else:
@@ -114,14 +119,15 @@ def run(
                     running.stop()
 
 
-def describe(config: ServiceConfig, say: Say) -> None:
-    """Say what is served, from where, and with which budget; and what is not served."""
+def describe(config: ServiceConfig, worker: "Worker", say: Say) -> None:
+    """Say what is served, from where, and with which budget of the ledger; and what is not served."""
+    tables = worker.tables
     for table in config.tables.values():
-        population = config.populations[table.population]
-        epsilon = format_down(population.epsilon, 3)
         place = table.source if "://" not in table.source else "a database"
+        is_new = table.population in tables.new_populations
+        said = "; new, nothing is spent of it" if is_new else ""
         say(f"discreet serves {table.name} from {place}")
-        say(f"  budget    ε = {epsilon}{format_at(population.delta)} for everybody together, for life")
+        say(f"  budget    {tables.populations[table.population].describe()} for everybody together, for life{said}")
     for path, command in config.skipped:
         say(f"{path} has no policy and is not served. Make one, and edit it: {command}")
 
@@ -139,6 +145,22 @@ def _welcome(config: ServiceConfig, control: Control, worker: "Worker", browser:
         import webbrowser
 
         threading.Thread(target=webbrowser.open, args=(invitation.link,), daemon=True).start()
+
+
+def _name_next_step(config: ServiceConfig, control: Control) -> str:
+    """Say how the first steward, or anybody, signs in."""
+    if any(each.role is Role.STEWARD for each in control.list_people()) or config.oidc is not None:
+        return f"People sign in at {config.address}/in. A link for one: {_name_invite(config)} NAME"
+    return f"No steward can sign in yet. A link for the first steward: {_name_invite(config)} NAME --role steward"
+
+
+def _name_invite(config: ServiceConfig) -> str:
+    return f"discreet serve invite {shlex.quote(config.target)}"
+
+
+def find_address(config: ServiceConfig, control: Control) -> str:
+    """Return the address that people reach the service at: the one that is stated, or where it ran last."""
+    return config.address if config.has_address else control.find_setting(ADDRESS) or config.address
 
 
 def _start_worker(config: ServiceConfig, control: Control, clock: JumpFreeClock, adopt: bool) -> "Worker":
@@ -251,7 +273,14 @@ def make_web_settings(config: ServiceConfig) -> "WebSettings":
             config.oidc.issuer, config.oidc.client, secret, stewards=stewards, analysts=analysts, readers=readers,
             default_role=config.oidc.default_role,
         )  # fmt: skip
-    return WebSettings(config.address, config.name, oidc=oidc, trust_proxy=config.behind_proxy, direct_links=config.embedded)
+    return WebSettings(
+        config.address,
+        config.name,
+        oidc=oidc,
+        trust_proxy=config.behind_proxy,
+        direct_links=config.embedded,
+        folder=config.target if config.embedded else None,
+    )
 
 
 def _serve_web(

@@ -14,17 +14,20 @@ Blanks and comments do not matter, nor does the case of reserved words and funct
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import TypeAlias
 
 from sqlglot.tokenizer_core import Token as Word
 from sqlglot.tokenizer_core import TokenType
 
-from discreet._numbers import format_down
+from discreet._numbers import format_down, format_up
 from discreet.errors import BadParameter, DiscreetError
-from discreet.query.parser import DUCKDB
+from discreet.query.parser import DUCKDB, read_query
+from discreet.query.schema import Table
 from discreet.serve.control.model import Grant, Person, Role, Rules, Scope, TableEntry, Token
 
 
@@ -92,16 +95,20 @@ def decide(
 
     `token` is None for a person in a browser. It has been looked up by `Control.find_token`, so it has not expired.
     """
-    refusal = _find_refusal(person, token, grant, table)
+    refusal = find_refusal(person, token, grant, table)
     if refusal is not None:
         return Refused(refusal)
+    if grant is not None and grant.paused is not None:
+        return Refused(NotAllowed("The account is paused", "ask a steward to resume it"))
     reasons = _find_exceeded(table, facts)
     if reasons:
         return NeedsApproval("; ".join(reasons))
     return Allowed(is_free=recorded and not facts.fresh)
 
 
-def _find_refusal(person: Person, token: Token | None, grant: Grant | None, table: TableEntry) -> DiscreetError | None:
+def find_refusal(person: Person, token: Token | None, grant: Grant | None, table: TableEntry) -> DiscreetError | None:
+    """Return why a person may ask nothing of a table; None if they may, unless their account is paused. A worker decides it
+    again when it takes what was asked."""
     if grant is None or (grant.person, grant.table) != (person.id, table.name):
         return NoSuchTable()
     if person.disabled:
@@ -119,8 +126,6 @@ def _find_refusal(person: Person, token: Token | None, grant: Grant | None, tabl
             return NotAllowed("The token may not be used to ask", 'make a token with the scope "ask"')
     if not table.is_open:
         return NotAllowed("The table takes no asks at present", "ask a steward when it will")
-    if grant.paused is not None:
-        return NotAllowed("The account is paused", "ask a steward to resume it")
     return None
 
 
@@ -131,13 +136,23 @@ def _find_exceeded(table: TableEntry, facts: QuoteFacts) -> list[str]:
         reasons.append("no template of the table allows this query")
     if rules.declared_keys_only and facts.needs_undeclared_keys:
         reasons.append("its group keys are not declared")
+    asked = f"it asks ε = {format_up(facts.epsilon, 3)}"
     if rules.epsilon_per_ask is not None and facts.epsilon > Fraction(rules.epsilon_per_ask):
-        reasons.append(f"it asks more than ε = {format_down(Fraction(rules.epsilon_per_ask), 3)} at once")
+        reasons.append(f"{asked}, and the rules allow ε = {format_down(Fraction(rules.epsilon_per_ask), 3)} at once")
     if rules.epsilon_per_day is not None and facts.spent_today + facts.epsilon > Fraction(rules.epsilon_per_day):
-        reasons.append(f"it asks more than ε = {format_down(Fraction(rules.epsilon_per_day), 3)} in a day")
+        reasons.append(f"{asked}, and {describe_day(rules.epsilon_per_day, facts.spent_today)}")
     if facts.fresh and not rules.fresh:
         reasons.append("it asks for new noise")
     return reasons
+
+
+def describe_day(limit: str, asked: Fraction) -> str:
+    """Say how much of what the rules allow in a day is used.
+
+    >>> describe_day("3/10", Fraction(1, 5))
+    'the rules allow ε = 0.3 in a day (UTC), of which 0.2 was asked'
+    """
+    return f"the rules allow ε = {format_down(Fraction(limit), 3)} in a day (UTC), of which {format_up(asked, 3)} was asked"
 
 
 def count_stewards(rules: Rules, epsilon: Fraction | float) -> int:
@@ -163,6 +178,8 @@ _RESERVED = frozenset(
 """Words that are never the name of a column, so their case says nothing."""
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+MAX_TRIED = 6
+"""How many holes are tried with numbers and with strings; with more, all are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +239,31 @@ def parse_template(template: str) -> "tuple[_Hole | tuple[TokenType, str], ...]"
     if not parts:
         raise _template_error(template, "it is empty")
     return tuple(parts)
+
+
+def check_templates(rules: Rules, table: Table) -> None:
+    """Refuse templates that no query of a table can match: what is left when literals fill the holes must be a query.
+
+    Raises:
+        BadParameter: with the template, and why.
+    """
+    for template in rules.templates:
+        names = sorted({part.name for part in parse_template(template) if isinstance(part, _Hole)})
+        tried = product(("1", "'x'"), repeat=len(names)) if len(names) <= MAX_TRIED else (("1",) * len(names),)
+        refusals = list[str]()
+        for literals in tried:
+            try:
+                read_query(_fill(template, dict(zip(names, literals, strict=True))), table)
+            except DiscreetError as refused:
+                refusals.append(str(refused))
+            else:
+                break
+        else:
+            raise _template_error(template, f"no query of `{table.name}` ({refusals[0].rstrip('.')})")
+
+
+def _fill(template: str, literals: Mapping[str, str]) -> str:
+    return re.sub(r"\{\s*(\w+)\s*\}", lambda hole: literals.get(hole[1], hole[0]), template)
 
 
 def _template_error(template: str, reason: str) -> BadParameter:

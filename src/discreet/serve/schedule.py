@@ -112,6 +112,22 @@ def choose_class(classes: Sequence[float], seconds_per_pass: float, bounded: Bou
     return next((each for each in classes if each >= needed), classes[-1])
 
 
+def find_end_of_class(
+    classes: Sequence[float], seconds_per_pass: float, queries: Iterable[BoundedQuery], elapsed: float
+) -> float | None:
+    """Return how many seconds after its start a publication leaves: the first class, or multiple of the last one, that is
+    `MARGIN` times as long as the passes of all its queries would take, and not shorter than what has elapsed. None if the
+    schedule is off.
+
+    >>> [find_end_of_class([1.0, 5.0], 0.0, [], elapsed) for elapsed in (0.5, 4.0, 11.0)]
+    [1.0, 5.0, 15.0]
+    """
+    if not classes:
+        return None
+    least = max(elapsed, MARGIN * seconds_per_pass * sum(map(count_passes, queries)))
+    return next((each for each in classes if each >= least), classes[-1] * ceil(least / classes[-1]))
+
+
 def find_next_class(classes: Sequence[float], seconds: float) -> float | None:
     """Return the class after one that was overrun; None after the last."""
     return next((each for each in classes if each > seconds), None)

@@ -334,8 +334,9 @@ class Session(Asking):
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that
         a ledger recorded have one."""
         from discreet.ledger.certificate import make_certificate
+        from discreet.query.answer import require_answer
 
-        if not isinstance(self.account, LedgerAccount) or answer.reference is None:
+        if not isinstance(self.account, LedgerAccount) or require_answer(answer).reference is None:
             raise BadParameter("answer", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
         reference: LedgerReference = answer.reference
         return make_certificate(

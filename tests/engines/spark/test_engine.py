@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 import duckdb
+import pyarrow
 import pytest
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -23,6 +24,7 @@ from discreet.engines.base import Fingerprint
 from discreet.engines.spark.engine import Origin, Spark, resolve_table
 from discreet.engines.spark.session import NOISY_LOGGERS, silence_spark
 from discreet.ledger import open_ledger
+from discreet.local.counting import count_reports
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
 from tests.support.conformance import find_differences, find_join_differences
@@ -31,6 +33,7 @@ from tests.support.engine_sessions import DECLARED, count_by_dept, read_totals
 from tests.support.expression_laws import EXTREMES, find_wrong_extremes, find_wrong_keys, find_wrong_values
 from tests.support.failed_queries import COUNTS, FileLedger
 from tests.support.failed_queries import count_by_dept as retry_count
+from tests.support.local_reports import COLLECTION, ORACLES, VERSION, count_slowly, make_rows, to_columns
 from tests.support.parquet_files import MIXED_TYPES, write_two_files
 from tests.support.random_tables import with_row_units, with_several_columns
 from tests.support.replaying import AGGREGATES, replay_every_aggregate
@@ -39,7 +42,7 @@ from tests.support.spark_sources import check_sources
 
 MAX_JOBS = 122
 """Jobs of all steps that have no limit of their own."""
-MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS = 44, 4, 22
+MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS, MAX_JOBS_OF_REPORTS = 44, 4, 22, 7
 """Each is what the step runs, and a tenth more."""
 
 
@@ -56,6 +59,9 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         before = count_jobs(session)
         check_expressions(session)
         expressions = count_jobs(session) - before
+        before = count_jobs(session)
+        check_reports(session)
+        reports = count_jobs(session) - before
         check_types(session)
         check_constants(session)
         check_saturation(session)
@@ -67,7 +73,8 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         assert units <= MAX_JOBS_OF_UNITS
         assert names <= MAX_JOBS_OF_NAMES
         assert expressions <= MAX_JOBS_OF_EXPRESSIONS
-        assert count_jobs(session) - units - names - expressions <= MAX_JOBS
+        assert reports <= MAX_JOBS_OF_REPORTS
+        assert count_jobs(session) - units - names - expressions - reports <= MAX_JOBS
         ledger = FileLedger(tmp_path)
         check_stopped_context(session, ledger, caplog)
     with run_spark(adaptive=True, warehouse=tmp_path / "warehouse") as session:
@@ -122,6 +129,21 @@ def check_expressions(session: SparkSession) -> None:
     rows = ", ".join(f"({uid}L, DATE '{day}', TIMESTAMP_NTZ '{at}')" for uid, (day, at) in EXTREMES["spark"].items())
     frame = session.sql(f"SELECT * FROM VALUES {rows} AS t(uid, day, at)").coalesce(1)
     assert find_wrong_extremes(Spark.of(frame, "people")) == []
+
+
+def check_reports(session: SparkSession) -> None:
+    """Reports of local collections are counted as everywhere, bad ones too."""
+    for name in ("oue", "subset", "hadamard", "projective"):
+        oracle, rows = ORACLES[name], make_rows(ORACLES[name], 60)
+        texts = ("collection", "nonce")
+        arrays = {
+            column: pyarrow.array(cells, pyarrow.string() if column in texts else pyarrow.int64())
+            for column, cells in to_columns(rows).items()
+        }
+        frame = session.createDataFrame(pyarrow.table(arrays)).coalesce(1)
+        options = {} if name == "projective" else {"collection": COLLECTION, "version": VERSION}
+        counts = count_reports(oracle, frame if options else frame.select("u"), **options)
+        assert (counts.n, counts.supports.tolist(), counts.rejected) == count_slowly(oracle, rows, plain=not options)
 
 
 def check_types(session: SparkSession) -> None:

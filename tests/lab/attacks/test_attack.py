@@ -22,6 +22,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "catastrophe": {"releases": 200, "delta": 0.25},
     "name-and-shame": {"releases": 200},
     "float-grid": {"answers": 2_000},
+    "telemetry": {"devices": 12, "reports": 12},
 }
 
 

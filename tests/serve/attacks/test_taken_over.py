@@ -19,6 +19,7 @@ from discreet.serve.config import PopulationConfig
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Ask, AskState, Publication, PublicationState
 from discreet.serve.quoting import Target
+from discreet.serve.worker.refusals import CONSTANT_FAILURE
 from tests.support.served_tables import COUNT, Service, configure, start_service, write_table
 
 RICH = "visitors"
@@ -79,7 +80,8 @@ def test_the_root_caps_asks_in_everybodys_name(service: Service) -> None:
     """Also asks from the root itself, from accounts that the attacker had opened, and with new noise each time."""
     opened = [f"data/ghost{i}" for i in range(3)]
     for name in opened:
-        assert service.wait_for_job("open_account", name, {"parent": "data", "epsilon": "1000"}).state == "done"
+        assert service.wait_for_job("open_account", name, {"parent": "data", "epsilon": "1000"}).state == "failed"
+        assert service.wait_for_job("open_account", name, {"parent": "data"}).state == "done"
     asks = []
     for i in range(4):
         for account in ("data", "data/bob", *opened):
@@ -185,32 +187,45 @@ def test_without_a_schedule_they_do(tmp_path: Path) -> None:
     assert slow[1] - quick[1] > 0.2
 
 
-def add_publication(service: Service) -> Publication:
-    """Add a publication that was approved."""
-    heads = Publication(
-        id=new_id(), title="Heads", table="people", plan=PLAN, by="ada", state=PublicationState.RUNNING, created=0.0
-    )
-    service.control.add_publication(heads)
-    return heads
+def watch_publication(service: Service, run: Any, epsilon: int) -> tuple[list[float], float, Publication]:
+    """Publish with an engine that runs queries through `run`. Return when the head of the ledger moved, as an analyst sees
+    it who has an account opened again and again, when the publication ended, and the publication, from the debit on."""
+    service.change_engine(run)
+    heads = service.add_publication(PLAN.replace("= 5", f"= {epsilon}"))
+    before, moved, start = service.control.last_head(), list[float](), 0.0
+    service.control.enqueue("publication", heads.id, {"step": "publish"})
+    while (found := service.control.find_publication(heads.id)) is None or found.state is PublicationState.RUNNING:
+        service.worker.tables.open_account("data/ada", "data", None)
+        head = service.control.last_head()
+        if head != before:
+            start, before = start or time.monotonic(), head
+            moved.append(time.monotonic() - start)
+        time.sleep(0.01)
+    return moved, time.monotonic() - start, found
 
 
-def test_a_publication_leaves_at_the_end_of_a_class(tmp_path: Path) -> None:
+def test_a_publication_is_recorded_at_the_end_of_a_class(tmp_path: Path) -> None:
+    """Neither the head of the ledger nor the state tells how long its rows took, or that the engine failed."""
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(1.5, 4.0), epsilon=40), "ada") as service:
+
+    def fail(original: Any, bounded: Any) -> Any:
+        raise EngineFailed
+
+    def slow(original: Any, bounded: Any) -> Any:
+        time.sleep(0.4)
+        return original(bounded)
+
+    with start_service(configure(tmp_path / "data", classes=(1.2, 4.0), epsilon=40), "ada") as service:
         times = []
-        for seconds in (0.0, 0.0, 0.4):  # the first one loads what draws charts
-
-            def slow(original: Any, bounded: Any, seconds: float = seconds) -> Any:
-                time.sleep(seconds)
-                return original(bounded)
-
-            service.change_engine(slow)
-            heads = add_publication(service)
-            start = time.monotonic()
-            assert service.wait_for_job("publication", heads.id, {"step": "publish"}).state == "done"
-            times.append(time.monotonic() - start)
-    assert times[1] == pytest.approx(times[2], abs=0.3)
-    assert min(times) >= 1.5
+        for epsilon, run in enumerate((lambda original, bounded: original(bounded), slow, fail), 1):
+            moved, ended, found = watch_publication(service, run, epsilon)
+            assert found.state is (PublicationState.FAILED if run is fail else PublicationState.PUBLISHED)
+            assert len(moved) == 2  # the debit; the answers or the failure
+            times.append(moved[1])
+            assert ended > 1.0
+        assert found.problem == CONSTANT_FAILURE
+        assert times == pytest.approx([1.2] * 3, abs=0.2)  # less what was planned before the debit
+        assert len(service.list_entries(FailureRecorded)) == 1
 
 
 def test_a_publication_that_fails_tells_it_at_the_end_of_a_class(tmp_path: Path) -> None:
@@ -224,7 +239,7 @@ def test_a_publication_that_fails_tells_it_at_the_end_of_a_class(tmp_path: Path)
     write_table(tmp_path / "data")
     with start_service(configure(tmp_path / "data", classes=(1.0, 4.0), epsilon=40), "ada", "bob") as service:
         service.change_engine(broken)
-        heads = add_publication(service)
+        heads = service.add_publication(PLAN)
         service.control.enqueue("publication", heads.id, {"step": "publish"})
         while not runs:
             time.sleep(0.002)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from discreet.serve.control.model import Grant, Role, Scope
@@ -126,6 +127,16 @@ def test_a_token_with_a_ration_is_charged_to_it_and_asks_of_no_other_population(
     assert account.startswith("employees/ada/token-")
     waiting = service.client(token=secret).post("/api/v1/asks", json=ASK)
     assert waiting.status_code == 503, "the account is not open: nothing else is charged meanwhile"
+    proposal = {"title": "All", "table": "people", "plan": "x"}
+    assert service.client(token=made["secret"]).post("/api/v1/publications", json=proposal).status_code == 503
+    opened = service.control.find_snapshot("employees/ada")
+    assert opened is not None
+    service.control.save_snapshots([msgspec.structs.replace(opened, account=account, parent=opened.account)])
+    proposed = service.client(token=made["secret"]).post("/api/v1/publications", json=proposal).json()
+    assert "account" not in proposed
+    found = service.control.find_publication(proposed["id"])
+    assert found is not None
+    assert (found.account, found.token) == (account, made["id"])
     assert service.control.list_jobs(subject=account)[0].payload["parent"] == "employees/ada"
     service.register(name="other", population="others")
     service.control.add_grant(Grant(person="ada", table="other", account="employees/ada", created=0, by="sam"))
@@ -206,6 +217,12 @@ def test_limits_per_person(tmp_path: Path) -> None:
         asks = [clients[i % 3].post("/api/v1/asks", json=ASK | {"epsilon": (i + 1) / 100}) for i in range(5)]
         assert [each.status_code for each in asks] == [202, 202, 429, 429, 429], "two wait; then three in an hour"
         assert service.client("sam").get("/api/v1/tables").status_code == 200
+        proposal = {"title": "All", "table": "people", "plan": "x"}
+        made = [client.post("/api/v1/publications", json=proposal) for _ in range(3)]
+        assert [each.status_code for each in made] == [202, 202, 429]
+        declined = service.client("sam").post(f"/api/v1/publications/{made[0].json()['id']}/decline")
+        assert declined.json()["state"] == "declined"
+        assert client.post("/api/v1/publications", json=proposal).status_code == 202
 
 
 def test_a_large_body_is_refused_also_without_its_length(service: Service) -> None:

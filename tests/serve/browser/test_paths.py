@@ -134,7 +134,7 @@ def test_a_steward_grants_rules_and_approves(
     page.locator(".list a.main").first.click()
     assert "for the yearly report" in read_text(page)
     page.locator("#comment").fill("for which year?")
-    page.get_by_role("button", name="Ask back").click()
+    page.get_by_role("button", name="Return with a question").click()
     hers.goto(asked.replace("/a/", "/r/"))
     assert "for which year?" in read_text(hers)
     hers.locator("#comment").fill("2026")
@@ -176,6 +176,7 @@ def test_tokens_are_shown_once(page: Any, running: Running) -> None:
     assert secret.startswith("dsc_")
     page.goto(f"{running.address}/me")
     assert secret not in page.content()
+    page.locator("summary", has_text="Revoke my notebook").first.click()
     page.get_by_role("button", name="Revoke my notebook").first.click()
     assert "revoked" in read_text(page)
 

@@ -105,7 +105,7 @@ def test_a_recorded_answer_is_repeated_in_its_family_alone(control: Control) -> 
 def test_spent_today_counts_what_was_not_turned_away_since_midnight(control: Control, clock: Clock) -> None:
     for number, state in enumerate(AskState):
         put_in_state(control, state, f"{number}", epsilon=f"1/{3 ** (number + 1)}")
-    turned_away = {AskState.REFUSED, AskState.DECLINED, AskState.WITHDRAWN}
+    turned_away = {AskState.APPROVAL, AskState.REFUSED, AskState.DECLINED, AskState.WITHDRAWN}
     counted = [Fraction(1, 3 ** (number + 1)) for number, state in enumerate(AskState) if state not in turned_away]
     midnight = NOON - 12 * 3600
     control.add_ask(make_ask("first", epsilon="1/7", accepted_at=midnight))

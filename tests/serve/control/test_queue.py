@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from discreet.serve.classroom import enqueue_attack
+from discreet.serve.control.errors import TooManyWaiting
 from discreet.serve.control.model import AskState, Job, JobState
 from discreet.serve.control.queue import job_topic
 from discreet.serve.control.store import Control, open_control
@@ -322,3 +324,25 @@ def test_a_commit_of_this_process_wakes_those_of_its_topics_alone(control: Contr
         monkeypatch.setattr(waiting, "_next_look", 0.0)
         if not control.location.startswith("postgresql"):
             assert waiting.wait(10)  # another process may have committed too
+
+
+def test_a_person_has_few_jobs_of_a_kind_in_the_queue(control: Control) -> None:
+    for i in range(2):
+        control.enqueue("lab_attack", f"a{i}", person="ada", limit=2)
+    with pytest.raises(TooManyWaiting, match="2 jobs of this kind"):
+        control.enqueue("lab_attack", "a2", person="ada", limit=2)
+    control.enqueue("lab_attack", "b", person="bob", limit=2)
+    control.enqueue("certificate", "c", person="ada", limit=2)
+    job = control.claim("w", NOON, kinds=["lab_attack"])
+    assert job is not None
+    with pytest.raises(TooManyWaiting):  # one that runs counts
+        control.enqueue("lab_attack", "a2", person="ada", limit=2)
+    control.finish(job)
+    control.enqueue("lab_attack", "a2", person="ada", limit=2)
+
+
+def test_an_attack_of_the_lab_counts_once_however_often_it_is_wanted(control: Control) -> None:
+    for seed in ("1", "2", "1"):
+        enqueue_attack(control, "differencing", {"seed": seed}, "ada")
+    with pytest.raises(TooManyWaiting):
+        enqueue_attack(control, "differencing", {"seed": "3"}, "ada")

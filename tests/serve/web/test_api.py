@@ -1,5 +1,6 @@
 """The API: tables, accounts, quotes, asks, answers and what is refused."""
 
+import json
 import threading
 import time
 from fractions import Fraction
@@ -125,6 +126,14 @@ def test_a_field_that_is_not_known_is_refused(service: Service, field: str) -> N
     assert field in refused.json()["detail"]
 
 
+def test_a_quote_names_a_constant_that_is_no_declared_key(service: Service) -> None:
+    service.register(policy=service.register().policy.replace('["a", "b"]', '["North", "South"]'))
+    for typed, said in (("Nrth", ["'Nrth' is no declared key of `dept`: did you mean `North`?"]), ("North", [])):
+        query = f"SELECT COUNT(*) AS n FROM people WHERE NOT (pay > 3 OR dept = '{typed}')"
+        notes = service.client("ada").post("/api/v1/quotes", json=ASK | {"query": query}).json()["quote"]["notes"]
+        assert [each for each in notes if "declared key" in each] == said
+
+
 @pytest.mark.parametrize("epsilon", [0, -1, "nan", "inf", "1e999", True, [1], "0,5", "", "1/0"])
 def test_an_epsilon_that_is_none_is_refused(service: Service, epsilon: object) -> None:
     refused = service.client("ada").post("/api/v1/quotes", json=ASK | {"epsilon": epsilon})
@@ -135,7 +144,7 @@ def test_what_the_rules_do_not_allow_goes_to_a_steward_and_comes_back(service: S
     service.register(rules=Rules(epsilon_per_ask="1/20"), classes=(0.2,))
     client, steward = service.client("ada"), service.client("sam")
     reason = client.post("/api/v1/quotes", json=ASK).json()["needs_approval"]
-    assert reason == "it asks more than ε = 0.05 at once"
+    assert reason == "it asks ε = 0.1, and the rules allow ε = 0.05 at once"  # the numbers that were compared
     taken = client.post("/api/v1/asks", json=ASK | {"purpose": "a report"}).json()
     assert taken["state"] == "for approval"
     assert service.answer() == 0
@@ -214,6 +223,8 @@ def test_an_answer_comes_in_every_format(service: Service, name: str) -> None:
 def test_a_format_that_is_none_is_refused(service: Service) -> None:
     ask = service.ask()["id"]
     assert service.client("ada").get(f"/api/v1/asks/{ask}/answer?format=exe").status_code == 406
+    lines = service.client("ada").get(f"/api/v1/asks/{ask}/answer?format=ndjson").text.splitlines()
+    assert [(each["dept"], type(each["n"])) for each in map(json.loads, lines)] == [("a", int), ("b", int)]  # objects
     assert service.client("ada").get(f"/api/v1/asks/{ask}/answer", headers={"Accept": "video/mp4"}).status_code == 406
 
 

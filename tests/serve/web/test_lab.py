@@ -13,7 +13,7 @@ from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 from discreet.serve import classroom
 from discreet.serve.control.model import JobState, Role
 from discreet.serve.web.pages import lab as pages
-from tests.support.lab_service import LabService, open_lab, wait_for
+from tests.support.lab_service import LabService, find_secret, open_lab, wait_for
 from tests.support.served_tables import start_service, value_of
 
 
@@ -184,8 +184,8 @@ def test_guesses_are_scored_once(lab: LabService) -> None:
     assert classroom.find_score(lab.control, found, person) == classroom.Score(person=person, right=9, of=10)
     assert lab.visit("sam").post(page, do="close").status_code == 303
     assert "9 of 10 right" in visitor.get(page).text
-    assert "no more guesses are taken" in other.get(page).text
-    assert other.post(page, page="/me", do="guess", **right).status_code == 422
+    assert "You did not guess" in other.get(page).text
+    assert other.post(page, page="/me", do="guess", **right).status_code == 409
 
 
 def test_wrong_codes_and_closed_classes_are_refused(lab: LabService) -> None:
@@ -195,7 +195,10 @@ def test_wrong_codes_and_closed_classes_are_refused(lab: LabService) -> None:
     student, _ = lab.join(code.upper().replace("-", " "))
     assert lab.visit("sam").post(f"/lab/class/{name}", do="close").status_code == 303
     assert lab.visit().post("/lab/join", code=code, name="Zoë").status_code == 422
-    assert "closed" in student.get(f"/lab/class/{name}").text
+    closed = student.get(f"/lab/class/{name}").text
+    assert "The class is closed" in closed
+    assert 'value="guess"' not in closed
+    assert student.post(f"/lab/class/{name}", page="/me", do="guess").status_code == 409
     asked = student.post(f"/t/{name}/ask", query=f"SELECT COUNT(*) AS n FROM {name}", epsilon="0.1", do="ask")
     assert "takes no asks" in asked.text
     assert not lab.control.list_asks(table=name).items
@@ -218,6 +221,16 @@ def test_names_of_students_are_texts(lab: LabService) -> None:
     assert "&lt;script&gt;alert" in page
 
 
+def test_two_students_of_one_name_are_told_apart(lab: LabService) -> None:
+    name, code = lab.open_class(title="Tuesday")
+    ids = [lab.join(code, "Kim")[1] for _ in range(2)]
+    teacher = lab.visit("sam")
+    for page in (teacher.get(f"/lab/class/{name}").text, teacher.get("/b").text):
+        assert page.count("<bdi>Kim</bdi>") == 2
+        assert all(f"<bdi>{each}</bdi>" in page for each in ids)
+    assert "<bdi>Tuesday</bdi>" in teacher.get("/b").text
+
+
 def test_the_code_and_the_seed_are_not_shown_again(lab: LabService) -> None:
     name, code = lab.open_class()
     found = classroom.find_class(lab.control, name)
@@ -228,6 +241,32 @@ def test_the_code_and_the_seed_are_not_shown_again(lab: LabService) -> None:
         text = lab.visit("sam").get(path).text
         assert plain not in text.replace("-", "")
         assert found.seed not in text
+
+
+def test_loading_a_page_again_opens_no_second_class(lab: LabService) -> None:
+    visitor, before = lab.visit("sam"), len(classroom.list_classes(lab.control))
+    made = visitor.post("/lab", title="Once", epsilon="2", ration="1", rows="100")
+    assert made.status_code == 303
+    shown = [find_secret(visitor.get(made.headers["location"]).text) for _ in range(2)]
+    assert shown[0] is not None
+    assert shown[1] is None
+    assert len(classroom.list_classes(lab.control)) == before + 1
+
+
+def test_a_new_code_takes_the_place_of_the_old_one(lab: LabService) -> None:
+    name, code = lab.open_class()
+    student, _ = lab.join(code)
+    teacher = lab.visit("sam")
+    made = teacher.post(f"/lab/class/{name}", do="code")
+    assert made.status_code == 303
+    fresh = find_secret(teacher.get(f"/lab/class/{name}").text)
+    assert fresh is not None
+    assert fresh != code
+    assert lab.visit().post("/lab/join", code=code, name="Kim").status_code == 422
+    lab.join(fresh, "Kim")
+    assert student.post(f"/lab/class/{name}", do="code").status_code == 403
+    assert teacher.post(f"/lab/class/{name}", do="close").status_code == 303
+    assert teacher.post(f"/lab/class/{name}", page="/me", do="code").status_code == 422
 
 
 def test_a_worker_opens_no_class_of_another_name(lab: LabService, tmp_path: Path) -> None:

@@ -64,6 +64,30 @@ def test_an_analyst_opens_the_address_of_anothers_answer_for_nothing(service: Se
     assert service.control.list_asks(person="cleo").items == ()
 
 
+def test_a_reader_finds_a_released_answer_and_a_steward_its_table(service: Service) -> None:
+    ask = service.ask("ada")["id"]
+    reader, steward = sign_in(service, "rea"), sign_in(service, "sam")
+    assert reader.get(f"/a/{ask}").status_code == 404
+    home = reader.get("/").text
+    assert "No steward has released an answer yet" in home
+    assert "No table is granted" not in home
+    assert "Name of the released table" not in steward.get(f"/a/{ask}").text  # there is no place for one
+    service.control.set_setting("released", "released.duckdb")
+    assert "A worker copies it into <bdi>released.duckdb</bdi>" in steward.get(f"/a/{ask}").text
+    service.control.release_ask(ask, "sam", title="heads")
+    assert "A worker is copying it into released.duckdb" in steward.get(f"/a/{ask}").text
+    job = service.control.claim("test", kinds=["release"])
+    assert job is not None
+    service.control.finish(job, {"table": "heads_1"})
+    assert "It is the table heads_1 in released.duckdb." in steward.get(f"/a/{ask}").text
+    assert f'href="/a/{ask}"' in reader.get("/").text
+    page = reader.get(f"/a/{ask}")
+    assert page.status_code == 200
+    assert "ada" not in page.text.lower().replace("data", "")
+    service.control.set_setting("released", "")
+    assert "No place for tables is set" in steward.get(f"/a/{ask}").text
+
+
 def test_anothers_page_tells_nothing_of_the_person_who_asked(service: Service) -> None:
     """The mutant shows the account of who asked: what Ada has left."""
     ask = service.ask("ada")["id"]
@@ -255,8 +279,8 @@ def test_one_steward_cannot_lift_the_rule(service: Service) -> None:
     assert "approve what costs more than ε = 0.05" in browser.get("/t/people/rules").text
 
 
-@pytest.mark.parametrize("quote", [None, {"cost": {"epsilon": {"lower": 0.4, "upper": 0.4}}}])
-def test_a_large_publication_waits_for_a_second_steward(service: Service, quote: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("quote", [{"cost": {}}, {"cost": {"epsilon": {"lower": 0.4, "upper": 0.4}}}])
+def test_a_large_publication_waits_for_a_second_steward(service: Service, quote: dict[str, Any]) -> None:
     service.register(rules=Rules(two_stewards_above="1/5"))
     service.control.add_publication(
         Publication(
@@ -267,10 +291,12 @@ def test_a_large_publication_waits_for_a_second_steward(service: Service, quote:
             by="ada",
             state=PublicationState.APPROVAL,
             created=0.0,
-            quote=quote,
         )
     )
     sam, tess = service.client("sam"), service.client("tess")
+    for steward in (sam, tess):  # nobody approves what no worker has quoted
+        assert steward.post("/api/v1/publications/p1/approve").status_code == 409
+    service.control.quote_publication("p1", quote)
     assert sam.post("/api/v1/publications/p1/approve").json()["state"] == "for approval"
     assert sam.post("/api/v1/publications/p1/approve").status_code == 409
     assert not [each for each in service.control.list_jobs() if each.kind == "publication"]
@@ -372,3 +398,58 @@ def test_a_forecast_is_a_table() -> None:
         ("q1", "n", ("± any value, 2 of 3 reliable", "± 12 rows, 2 of 3 reliable", "± 6 rows, 2 of 3 reliable")),
     )
     assert not view.fits
+
+
+# Released answers
+
+
+def test_a_reader_sees_what_was_released_and_nothing_else(service: Service) -> None:
+    released, kept = service.ask("ada")["id"], service.ask("ada", epsilon=0.2)["id"]
+    rea, bob = sign_in(service, "rea"), sign_in(service, "bob")
+    assert "None yet" in rea.get("/").text
+    service.control.release_ask(released, "sam")
+    home = rea.get("/").text
+    assert f'href="/a/{released}"' in home
+    assert kept not in home
+    page = rea.get(f"/a/{released}")
+    assert page.status_code == 200
+    assert rea.get(f"/a/{released}/chart.svg").status_code == 200
+    assert service.client("rea").get(f"/api/v1/asks/{released}").json()["person"] == ""
+    text = re.sub(r"<[^>]*>", "", page.text)
+    assert "ada" not in text.lower()
+    assert "remaining" not in text
+    assert rea.get(f"/a/{kept}").status_code == 404
+    assert bob.get(f"/a/{released}").status_code == 404  # an analyst without a grant is no reader
+
+
+def test_the_page_says_where_a_released_answer_is(service: Service) -> None:
+    ask, sam = service.ask("ada")["id"], sign_in(service, "sam")
+    assert "the file out.duckdb" in sam.get(f"/a/{ask}").text
+    form = {"form_token": find_form_token(sam), "title": "Staff"}
+    assert sam.post(f"/a/{ask}/release", data=form).status_code == 303
+    assert "A worker is copying it" in sam.get(f"/a/{ask}").text
+    job = service.control.claim("test", kinds=["release"], per_person=None)
+    assert job is not None
+    service.control.finish(job, result={"table": "staff_123456"})
+    assert "It is the table staff_123456 in the file out.duckdb." in sam.get(f"/a/{ask}").text
+
+
+def test_nothing_is_released_where_no_place_is_set(tmp_path: Path) -> None:
+    with open_service(tmp_path, replace(OPEN, pages=True)) as other:
+        ask, sam = other.ask("ada")["id"], sign_in(other, "sam")
+        assert f'action="/a/{ask}/release"' not in sam.get(f"/a/{ask}").text
+        form = {"form_token": find_form_token(sam), "title": "Staff"}
+        assert sam.post(f"/a/{ask}/release", data=form).status_code == 409
+        found = other.control.find_ask(ask)
+        assert found is not None
+        assert found.released is None
+
+
+def test_digits_that_are_no_number_fail_nothing(service: Service) -> None:
+    """`"²".isdigit()` holds, and `int("²")` fails."""
+    browser = sign_in(service, "ada")
+    assert browser.get("/t/people/invented", params={"rows": "²"}).status_code == 200
+    form = {"form_token": find_form_token(browser), "label": "x", "scope": "read", "days": "²"}
+    assert browser.post("/me", data=form).status_code == 422
+    form = {"form_token": find_form_token(sam := sign_in(service, "sam")), "title": "x", "rows": "²"}
+    assert sam.post("/lab", data=form).status_code == 422

@@ -6,7 +6,7 @@ import pytest
 
 from discreet.ledger.account import AccountState
 from discreet.remote.wire import budget_from_wire
-from discreet.serve.control.model import AskState, Rules, Scope, Snapshot
+from discreet.serve.control.model import AskState, Role, Rules, Scope, Snapshot
 from tests.support.web_service import QUERY, Service
 
 ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
@@ -48,7 +48,16 @@ def test_only_a_steward_sees_and_changes_rules(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"templates": ["SELECT {"]}, {"epsilon_per_day": "-1"}, {"epsilon_per_day": "x"}, {"epsilonn": 1}, {"fresh": 1}]
+    "body",
+    [
+        {"templates": ["SELECT {"]},
+        {"templates": ["nonsense"]},
+        {"templates": ["SELECT COUNT(*) AS n FROM elsewhere"]},
+        {"epsilon_per_day": "-1"},
+        {"epsilon_per_day": "x"},
+        {"epsilonn": 1},
+        {"fresh": 1},
+    ],
 )
 def test_rules_that_are_none_are_refused(service: Service, body: dict[str, object]) -> None:
     assert service.client("sam").send("PUT", RULES, json=body).status_code == 422
@@ -153,3 +162,79 @@ def test_what_the_policy_does_not_declare_is_listed_at_once(service: Service) ->
     assert refused["fields"]["missing"] == ["bounds", "keys"]
     assert "Ask a steward to declare bounds for `pay` and keys for `city`" in refused["detail"]
     assert "connect(" not in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [("5", "more than ε = 3, the whole budget of employees, for life"), ("0", "above 0"), ("-1", "above 0")],
+)
+def test_a_ration_that_promises_nothing_is_refused(service: Service, epsilon: str, words: str) -> None:
+    """A larger one than everybody's would state an ε that nobody can spend. A worker refuses it, too."""
+    refused = service.client("sam").post("/api/v1/grants", json={"person": "bob", "table": "people", "epsilon": epsilon})
+    assert refused.status_code == 422
+    assert words in refused.json()["detail"]
+    token = service.client("ada").post("/api/v1/tokens", json={"label": "x", "epsilon": epsilon})
+    assert token.status_code == 422
+    assert words.replace("employees", "employees/ada") in token.json()["detail"]
+    assert service.control.find_grant("bob", "people") is None
+    assert not service.control.list_jobs()
+
+
+def test_the_trail_says_with_which_budget_a_grant_was_given(service: Service) -> None:
+    sam = service.client("sam")
+    for person, epsilon, recorded in (("bob", "1", "1"), ("sam", None, "3"), ("ada", None, "3")):
+        body = {"person": person, "table": "people"} | ({} if epsilon is None else {"epsilon": epsilon})
+        assert sam.post("/api/v1/grants", json=body).status_code == 202
+        line = next(each for each in service.control.trail.list().items if each.action == "add grant")
+        assert (line.details["person"], line.details["epsilon"]) == (person, recorded)
+    smaller = sam.post("/api/v1/grants", json={"person": "ada", "table": "people", "epsilon": "1"})
+    assert smaller.status_code == 422
+    assert "employees/ada was opened with ε = 3, for life. Leave it out; the rules" in smaller.json()["detail"]
+
+
+def test_a_request_takes_nothing_of_the_day_and_a_quote_says_what_is_used(service: Service) -> None:
+    """The mutant counts what waits for approval: the small ask then needs it, too."""
+    service.register(rules=Rules(epsilon_per_day="3/10"))
+    client = service.client("ada")
+    assert client.post("/api/v1/asks", json=ASK | {"epsilon": "0.31"}).json()["state"] == "for approval"
+    assert client.post("/api/v1/asks", json=ASK | {"epsilon": "0.2"}).json()["state"] == "waiting"
+    quoted = client.post("/api/v1/quotes", json=ASK | {"epsilon": "0.25"}).json()
+    assert quoted["today"] == {"asked": "1/5", "allowed": "3/10"}
+    expected = "it asks ε = 0.25, and the rules allow ε = 0.3 in a day (UTC), of which 0.2 was asked"
+    assert quoted["needs_approval"] == expected
+
+
+def test_a_template_that_queries_can_match_is_taken(service: Service) -> None:
+    template = "SELECT COUNT(*) AS n FROM people WHERE dept = {dept} AND pay >= {pay}"
+    assert service.client("sam").send("PUT", RULES, json={"templates": [template]}).status_code == 200
+
+
+@pytest.mark.parametrize(("days", "status"), [(90, 201), (91, 422), (999, 422)])
+def test_a_token_lives_as_long_as_was_asked_for_or_is_refused(service: Service, days: float, status: int) -> None:
+    made = service.client("ada").post("/api/v1/tokens", json={"label": "x", "days": days})
+    assert made.status_code == status, made.text
+    if status == 422:
+        assert "at most 90 days" in made.json()["detail"]
+    else:
+        assert made.json()["expires"] - made.json()["created"] == pytest.approx(90 * 86_400, abs=60)
+
+
+def test_readers_see_released_answers_and_nothing_else(service: Service) -> None:
+    ask, other = service.ask()["id"], service.ask(epsilon=0.2)["id"]
+    service.add_person("stu", Role.STUDENT)
+    people = [service.client(each) for each in ("rea", "bob", "stu")]  # no grant
+    for client in people:
+        assert client.get(f"/api/v1/asks/{ask}").status_code == 404
+        assert client.get("/api/v1/released").json()["items"] == []
+    assert service.client("sam").post(f"/api/v1/asks/{ask}/release", json={}).status_code == 202
+    for client in people[:2]:
+        [listed] = client.get("/api/v1/released").json()["items"]
+        shown = client.get(f"/api/v1/asks/{ask}").json()
+        assert (listed["id"], shown["state"]) == (ask, "answered")
+        for each in (listed, shown):
+            assert (each["person"], each["key"], each["account"], each["reason"]) == ("", "", "", None)
+        assert client.get(f"/api/v1/asks/{ask}/answer?format=csv").text.startswith("dept,n,")
+        assert client.get(f"/api/v1/asks/{other}").status_code == 404
+        assert client.delete(f"/api/v1/asks/{ask}").status_code in (403, 404)
+    assert people[2].get(f"/api/v1/asks/{ask}").status_code == 404
+    assert people[2].get("/api/v1/released").json()["items"] == []

@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, SourceRefused
 from discreet.ledger import open_ledger
-from discreet.serve.config import ServiceConfig
+from discreet.ledger.entries import AccountOpened
+from discreet.serve.checking import check_service
+from discreet.serve.config import PopulationConfig, ServiceConfig, parse_config
 from discreet.serve.control.model import AskState
+from discreet.serve.embedded import describe
 from discreet.serve.worker import tables
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
@@ -101,6 +105,61 @@ def test_a_budget_cannot_be_raised(config: ServiceConfig) -> None:
         pass
     raised = {name: replace(each, epsilon=each.epsilon * 2) for name, each in config.populations.items()}
     refuse(replace(config, populations=raised, embedded=False), BadParameter, "cannot be changed")
+    refuse(
+        replace(config, populations=raised),
+        BadParameter,
+        "epsilon is 6: .*opened with, ε = 3 at δ = 1e-9",
+    )
+
+
+def test_what_is_said_of_a_budget_is_what_the_ledger_holds(tmp_path: Path) -> None:
+    """A folder that was first served with ε = 1 and is served later without --epsilon, whose default is 3."""
+    write_table(tmp_path / "data")
+    for epsilon, said in ((1, "new, nothing is spent of it"), (None, "for life")):
+        config = configure(tmp_path / "data", epsilon=epsilon)
+        with start_service(config, f"ada{epsilon or ''}") as service:
+            lines: list[str] = []
+            describe(config, service.worker, lines.append)
+            assert "  budget    ε = 1 at δ = 1e-9 for everybody together, for life" in lines[1]
+            assert lines[1].endswith(said)
+            population = service.control.find_population("data")
+            assert population is not None
+            assert population.epsilon == "1"  # what the pages show
+            opened = {entry.account: entry.limit for entry in service.list_entries(AccountOpened)}
+    assert len(opened) == 3
+    assert len(set(opened.values())) == 1  # the whole of an account is that of its root
+    wrong = replace(config, populations={"data": PopulationConfig(name="data", epsilon=Fraction(3))}, embedded=False)
+    [problem] = [each.problem for each in check_service(wrong) if each.what == "ledger"]
+    assert problem is not None
+    assert "populations.data.epsilon" in problem
+
+
+def test_a_folder_moves_to_a_serve_toml_with_its_ledger(config: ServiceConfig) -> None:
+    """As docs/serve.md says: name its state, its population and its budget."""
+    with start_service(config, "ada") as service:
+        first = service.wait(service.ask())
+    text = f"""
+[service]
+address = "https://classroom.example.org:8443"
+listen = "0.0.0.0:8443"
+certificate = "cert.pem"
+certificate_key = "key.pem"
+state = "{config.state}"
+[populations.data]
+epsilon = 3
+delta = 1e-9
+[tables.people]
+source = "{config.tables["people"].source}"
+policy = "{config.tables["people"].policy}"
+population = "data"
+schedule = "none"
+"""
+    with start_service(parse_config(text, config.state)) as service:
+        again = service.wait(service.ask())
+        assert value_of(again) == value_of(first)
+        assert again.answer is not None
+        assert again.answer["charged"] is False
+    refuse(parse_config(text.replace("epsilon = 3", "epsilon = 4"), config.state), BadParameter, "populations.data.epsilon")
 
 
 def test_a_lost_salt_is_not_replaced(config: ServiceConfig) -> None:

@@ -16,6 +16,7 @@ from discreet.ledger.entries import Debit
 from discreet.serve.config import ReleasedConfig
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Publication, PublicationState
+from discreet.serve.worker import publications
 from discreet.serve.worker.released import CATALOGUE_COLUMNS, ReleasedTables
 from tests.support.postgres_server import Server, cluster_address, postgres
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
@@ -117,6 +118,26 @@ def test_a_plan_from_the_browser_names_no_place(service: Service, extra: str) ->
     assert not service.list_entries(Debit)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("nonsense", "not TOML"), (PLAN.replace("COUNT(*)", "*"), "rows are private"), (None, "at present")],
+)
+def test_a_publication_that_cannot_be_quoted_ends_with_the_reason(
+    service: Service, monkeypatch: pytest.MonkeyPatch, text: str | None, words: str
+) -> None:
+    """Else it waits for an approval for ever. None: for a reason that nobody foresaw, whose text is not shown."""
+    if text is None:
+        monkeypatch.setattr(publications, "plan_for_session", lambda *_: 1 / 0)
+    bad = publication(PLAN if text is None else text, state=PublicationState.APPROVAL)
+    service.control.add_publication(bad)
+    assert service.wait_for_job("publication", bad.id, {"step": "quote"}).state == "failed"
+    ended = service.control.find_publication(bad.id)
+    assert ended is not None
+    assert ended.state is PublicationState.FAILED
+    assert words in str(ended.problem)
+    assert "zero" not in str(ended.problem)
+
+
 def test_an_answer_that_a_steward_released_is_mirrored(service: Service, tmp_path: Path) -> None:
     ask = service.wait(service.ask("ada"))
     location = str(tmp_path / "released.duckdb")
@@ -137,7 +158,9 @@ def test_without_a_place_nothing_is_mirrored(tmp_path: Path) -> None:
     with start_service(configure(tmp_path / "data", classes=()), "ada") as service:
         ask = service.wait(service.ask("ada"))
         service.control.release_ask(ask.id, "sam")
-        assert service.wait_for_job("release", ask.id).state == "failed"
+        done = service.wait_for_job("release", ask.id)
+        assert (done.state, done.result) == ("done", {"table": None})
+        assert service.control.find_setting("released") == ""
 
 
 @pytest.mark.parametrize("name", ["released.duckdb", "released"])

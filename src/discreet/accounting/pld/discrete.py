@@ -279,12 +279,23 @@ def build_pure_pld(epsilon: Fraction) -> DiscretePld:
 def build_response_pld(truth: Fraction, choices: int) -> DiscretePld:
     """k answers, the true one with `truth`: loss ±ln(truth/other), and 0 on the answers that neither input favours."""
     other = (1 - truth) / (choices - 1)
-    if truth == other:
+    return build_three_point_pld(truth, other, (choices - 2) * other)
+
+
+def build_set_pld(odds: Fraction, low: Fraction) -> DiscretePld:
+    """A set response: loss ln(odds) on sets that hold the own value and not the other one's, with mass odds·low; −ln(odds)
+    the other way round, with mass low; else 0."""
+    return build_three_point_pld(odds * low, low, 1 - (odds + 1) * low)
+
+
+def build_three_point_pld(own: Fraction, other: Fraction, neither: Fraction) -> DiscretePld:
+    """Loss ±ln(own/other) with masses `own` and `other`, and 0 with mass `neither`."""
+    if own == other:
         return DiscretePld.of([0.0], [0.0])
-    odds = nearest_float(sum(log_bounds(truth / other), Fraction(0)) / 2)
-    mass = [nearest_float(sum(log_bounds(p), Fraction(0)) / 2) for p in (truth, other)]
+    odds = nearest_float(sum(log_bounds(own / other), Fraction(0)) / 2)
+    mass = [nearest_float(sum(log_bounds(p), Fraction(0)) / 2) for p in (own, other)]
     loss = [odds, -odds]
-    if choices > 2:
+    if neither > 0:
         loss.append(0.0)
-        mass.append(nearest_float(sum(log_bounds((choices - 2) * other), Fraction(0)) / 2))
+        mass.append(nearest_float(sum(log_bounds(neither), Fraction(0)) / 2))
     return DiscretePld.of(loss, mass, 0.0, EPS)

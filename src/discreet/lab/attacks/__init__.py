@@ -4,7 +4,7 @@ To add an attack, write a file that defines an `Attack` and list it here; all bu
 
 >>> from discreet.lab.attacks import ATTACKS, run
 >>> sorted(ATTACKS)
-['averaging', 'catastrophe', 'differencing', 'float-grid', 'intersection', 'name-and-shame', 'reconstruction']
+['averaging', 'catastrophe', 'differencing', 'float-grid', 'intersection', 'name-and-shame', 'reconstruction', 'telemetry']
 >>> run("differencing").numbers["known_without"]
 100
 """
@@ -21,8 +21,9 @@ from discreet.lab.attacks.exposure import CATASTROPHE, NAME_AND_SHAME
 from discreet.lab.attacks.float_grid import FLOAT_GRID
 from discreet.lab.attacks.intersection import INTERSECTION
 from discreet.lab.attacks.reconstruction import RECONSTRUCTION
+from discreet.lab.attacks.telemetry import TELEMETRY
 
-_ALL = (AVERAGING, DIFFERENCING, RECONSTRUCTION, INTERSECTION, CATASTROPHE, NAME_AND_SHAME, FLOAT_GRID)
+_ALL = (AVERAGING, DIFFERENCING, RECONSTRUCTION, INTERSECTION, CATASTROPHE, NAME_AND_SHAME, FLOAT_GRID, TELEMETRY)
 
 ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ALL})
 """Every attack by its name."""

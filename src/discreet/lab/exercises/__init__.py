@@ -9,11 +9,12 @@ from types import MappingProxyType
 from discreet.lab.exercises.accuracy import ACCURACY, SENSITIVITY
 from discreet.lab.exercises.definition import DEFINITION
 from discreet.lab.exercises.exercise import Exercise, Feedback, Solution
+from discreet.lab.exercises.local import LOCAL
 from discreet.lab.exercises.response import RESPONSE
 
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
-    {exercise.name: exercise for exercise in (*RESPONSE, *DEFINITION, *SENSITIVITY, *ACCURACY)}
+    {exercise.name: exercise for exercise in (*RESPONSE, *DEFINITION, *SENSITIVITY, *ACCURACY, *LOCAL)}
 )
-"""By name: randomised response, the definition, sensitivity, accuracy."""
+"""By name: randomised response, the definition, sensitivity, accuracy, local privacy as it was deployed."""
 
 __all__ = ["EXERCISES", "Exercise", "Feedback", "Solution"]

@@ -37,7 +37,7 @@ _CHANGEABLE = frozenset(
 )
 FIRST_STATES = frozenset({AskState.WAITING, AskState.APPROVAL, AskState.ANSWERED})
 """In which state an ask may begin."""
-_UNSPENT = (AskState.REFUSED, AskState.DECLINED, AskState.WITHDRAWN)
+_UNSPENT = (AskState.APPROVAL, AskState.REFUSED, AskState.DECLINED, AskState.WITHDRAWN)
 
 
 class _Class(msgspec.Struct):
@@ -151,6 +151,13 @@ class Asks(Part):
         columns = "body, answer" if with_answers else "body, NULL"
         return self._page(Ask, "control_asks", filters, cursor, limit, columns, _join)
 
+    def list_released(self, limit: int = DEFAULT_PAGE) -> tuple[Ask, ...]:
+        """Return the newest asks whose answers a steward released, without their answers."""
+        sql = "SELECT body FROM control_asks WHERE state = ? AND body LIKE ? ORDER BY number DESC LIMIT ?"
+        with self._read() as transaction:
+            rows = find_rows(transaction, sql, AskState.ANSWERED, '%"released":"%', limit)  # a text has \" for "
+        return tuple(ask for ask in (_join(row[0], None) for row in rows) if ask.released is not None)
+
     def change_state(self, ask: str, from_state: AskState, to: AskState, *, by: str | None = None, **fields: Any) -> Ask:
         """Move an ask from one state to another and set fields of it, at once.
 
@@ -227,7 +234,7 @@ class Asks(Part):
         """Return the exact sum of the quoted ε of a person's asks of a table since midnight UTC.
 
         Asks that were refused, declined or withdrawn do not count, nor do answers that were recorded before: they are free.
-        Those that need approval do.
+        Those that wait for approval count once they have it.
         """
         with self._read() as transaction:
             return _spent_today(transaction, person, table, self._clock() if now is None else now)
@@ -300,8 +307,8 @@ def _count_waiting(transaction: Transaction, person: str, state: AskState = AskS
 def _spent_today(transaction: Transaction, person: str, table: str, now: float) -> Fraction:
     day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     rows = transaction.run(
-        "SELECT epsilon FROM control_asks WHERE person = ? AND table_name = ? AND accepted >= ? AND state NOT IN (?, ?, ?) "
-        "AND is_free = 0",
+        "SELECT epsilon FROM control_asks WHERE person = ? AND table_name = ? AND accepted >= ? AND is_free = 0 "
+        "AND state NOT IN (?, ?, ?, ?)",
         person, table, day, *_UNSPENT,
     ).fetchall()  # fmt: skip
     return sum((Fraction(row[0]) for row in rows), Fraction(0))

@@ -48,13 +48,13 @@ class StateChanged(DiscreetError):
 
 
 class TooManyWaiting(DiscreetError):
-    """A person has as many asks waiting as the service allows. Nothing was charged."""
+    """A person has as many asks, publications or attacks waiting as the service allows. Nothing was charged."""
 
     see = "docs/serve.md#limits"
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, things: str = "asks", hint: str = "Wait for an answer, or withdraw an ask") -> None:
         self.limit = limit
-        super().__init__(f"You have {limit} asks waiting, which is the limit. Wait for an answer, or withdraw an ask.")
+        super().__init__(f"You have {limit} {things} waiting, which is the limit. {hint}.")
 
 
 class DayLimitReached(DiscreetError):

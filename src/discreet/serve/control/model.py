@@ -159,6 +159,10 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     is_open: bool = True
 
 
+RELEASED = "released"
+"""The setting that names where released tables are; empty where there is no such place."""
+
+
 class Grant(_Value, frozen=True, kw_only=True):
     """A person may ask of a table, from an account of theirs."""
 
@@ -381,6 +385,8 @@ class Publication(_Value, frozen=True, kw_only=True):
     files: dict[str, str] = {}  # name → base 64, once published
     is_public: bool = False
     approvals: tuple[str, ...] = ()  # as of a request
+    account: str | None = None  # what is charged; None: the account of the grant of who proposed it
+    token: str | None = None  # with which it was proposed
 
 
 class Proposal(_Value, frozen=True, kw_only=True):

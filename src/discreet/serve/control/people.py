@@ -114,8 +114,10 @@ class People(Part):
         accounts: dict[str, str] | None = None,
         expires: float | None = None,
         by: str | None = None,
+        epsilon: str | None = None,
     ) -> tuple[Token, str]:
-        """Make a token. Returns it and its secret, which cannot be shown again.
+        """Make a token. Returns it and its secret, which cannot be shown again. `epsilon` is that of its accounts, for the
+        trail.
 
         Raises:
             BadParameter: if there is no such person.
@@ -132,7 +134,8 @@ class People(Part):
                 "INSERT INTO control_tokens (id, person, digest, body) VALUES (?, ?, ?, ?)",
                 token.id, person, token.digest, encode(token),
             )  # fmt: skip
-            self._record(transaction, by, "add token", token.id, person=person, label=label, scopes=token.scopes)
+            stated = {} if epsilon is None else {"epsilon": epsilon}
+            self._record(transaction, by, "add token", token.id, person=person, label=label, scopes=token.scopes, **stated)
         return token, secret
 
     def find_token(self, secret: str) -> Token | None:

@@ -6,7 +6,8 @@ again may run it a second time, which is free because the ledger continues a deb
 taken over cannot finish, fail, renew or release the job: those return False, and nothing is changed.
 
 An ask runs while its job is leased: claiming moves it from `waiting` to `running`, finishing moves it to its final state, in
-the same transaction. One person has at most `per_person` asks running, so no analyst holds the others up.
+the same transaction. One person has at most `per_person` asks running, so no analyst holds the others up. Jobs of another
+kind than asks are claimed by threads of their own, so they take no slot of an ask.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ import msgspec
 from discreet.serve.control.asks import Asks, _find_ask, insert_job
 from discreet.serve.control.base import decode, encode, new_id
 from discreet.serve.control.database import Transaction
-from discreet.serve.control.errors import StateChanged
+from discreet.serve.control.errors import StateChanged, TooManyWaiting
 from discreet.serve.control.model import AskState, Job, JobState, WorkerSlots
 from discreet.serve.control.waiting import JOBS, Subscription, ask_topic
 
@@ -37,12 +38,21 @@ class Queue(Asks):
         *,
         person: str | None = None,
         by: str | None = None,
+        limit: int | None = None,
     ) -> Job:
-        """Put a job into the queue. Asks are queued by `add_ask` and by approval."""
+        """Put a job into the queue. Asks are queued by `add_ask` and by approval.
+
+        Raises:
+            TooManyWaiting: if the person has `limit` jobs of this kind that wait or run.
+        """
         job = Job(
             id=new_id(), kind=kind, subject=subject, payload=payload or {}, state=JobState.QUEUED, created=self._clock()
         )
         with self._write() as transaction:
+            if person is not None and limit is not None:
+                transaction.lock(f"jobs of {person}")
+                if _count_unfinished(transaction, person, kind) >= limit:
+                    raise TooManyWaiting(limit, "jobs of this kind", "Wait until one of them has ended")
             insert_job(transaction, job, person)
             self._record(transaction, by, f"enqueue {kind}", subject)
         return job
@@ -181,7 +191,7 @@ class Queue(Asks):
             return self.enqueue("release", ask, {"title": title})
 
     def save_slots(self, worker: str, slots: int, until: float, free: int | None = None) -> None:
-        """Say how many jobs a worker runs at once, and until when that holds. Others that hold no more are forgotten.
+        """Say how many asks a worker runs at once, and until when that holds. Others that hold no more are forgotten.
         `free` is how many bytes are free where the worker keeps its state."""
         with self._write(durable=False) as transaction:
             transaction.lock("slots of workers")
@@ -195,7 +205,7 @@ class Queue(Asks):
             )  # fmt: skip
 
     def count_slots(self) -> int | None:
-        """Return how many jobs the workers together run at once; None if no worker ever said so."""
+        """Return how many asks the workers together run at once; None if no worker ever said so."""
         known = self.list_workers()
         return None if known is None else sum(each.slots for each in known.values())
 
@@ -244,6 +254,11 @@ def _find_free(
 def _count_running(transaction: Transaction, person: str, now: float) -> int:
     sql = "SELECT COUNT(*) FROM control_jobs WHERE person = ? AND kind = 'ask' AND state = ? AND lease_until > ?"
     return int(transaction.run(sql, person, JobState.LEASED, now).fetchone()[0])
+
+
+def _count_unfinished(transaction: Transaction, person: str, kind: str) -> int:
+    sql = "SELECT COUNT(*) FROM control_jobs WHERE person = ? AND kind = ? AND state IN (?, ?)"
+    return int(transaction.run(sql, person, kind, JobState.QUEUED, JobState.LEASED).fetchone()[0])
 
 
 def _find_held(transaction: Transaction, job: Job) -> Job | None:

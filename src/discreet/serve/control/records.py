@@ -7,7 +7,8 @@ import msgspec
 from discreet.errors import BadParameter
 from discreet.serve.control.asks import Asks, _find_ask
 from discreet.serve.control.base import DEFAULT_PAGE, Page, Part, encode, find
-from discreet.serve.control.errors import StateChanged
+from discreet.serve.control.database import Transaction
+from discreet.serve.control.errors import StateChanged, TooManyWaiting
 from discreet.serve.control.model import (
     AskState,
     Comment,
@@ -120,12 +121,34 @@ def add_approval(approvals: tuple[str, ...], by: str, asker: str, needed: int) -
     return tuple(each for each in dict.fromkeys((*approvals, by)) if needed == 1 or each != asker)
 
 
+class _Proposed(msgspec.Struct):
+    """Who proposed a publication, without the rest of it."""
+
+    by: str
+
+
+def _count_proposed(transaction: Transaction, person: str) -> int:
+    """Return how many publications of a person wait for a quote, for approval or for a worker."""
+    sql = "SELECT body FROM control_publications WHERE state IN (?, ?, ?)"
+    waiting = (PublicationState.DRAFT, PublicationState.APPROVAL, PublicationState.RUNNING)
+    rows = transaction.run(sql, *waiting).fetchall()
+    return sum(msgspec.json.decode(body, type=_Proposed).by == person for (body,) in rows)
+
+
 class Records(Part):
     """The part of `Control` about publications, proposals and settings."""
 
-    def add_publication(self, publication: Publication, *, by: str | None = None) -> None:
-        """Add a publication."""
+    def add_publication(self, publication: Publication, *, by: str | None = None, waiting_limit: int | None = None) -> None:
+        """Add a publication.
+
+        Raises:
+            TooManyWaiting: if who proposes it has `waiting_limit` publications that are neither published nor decided.
+        """
         with self._write() as transaction:
+            if waiting_limit is not None:
+                transaction.lock(f"publications of {publication.by}")
+                if _count_proposed(transaction, publication.by) >= waiting_limit:
+                    raise TooManyWaiting(waiting_limit, "publications", "Wait until a steward has decided one")
             transaction.run(
                 "INSERT INTO control_publications (id, table_name, state, body) VALUES (?, ?, ?, ?)",
                 publication.id, publication.table, publication.state, encode(publication),
@@ -137,15 +160,34 @@ class Records(Part):
         approves twice counts once, and who proposed it does not count.
 
         Raises:
+            StateChanged: if it was decided, or has no quote yet: an approval is of what the quote says.
+        """
+        with self._write() as transaction:
+            transaction.lock(f"approvals of {publication}")
+            found = self.find_publication(publication)
+            if found is not None and found.quote is None:
+                raise StateChanged(f"The publication {publication}", "not quoted yet", PublicationState.RUNNING)
+            approvals = () if found is None else add_approval(found.approvals, by, found.by, needed)
+            to = PublicationState.RUNNING if len(approvals) >= needed else PublicationState.APPROVAL
+            self._record(transaction, by, "approve publication", publication, stewards=len(approvals), needed=needed)
+            return self.change_publication(publication, PublicationState.APPROVAL, to, by=by, approvals=approvals)
+
+    def quote_publication(self, publication: str, quote: dict[str, Any]) -> dict[str, Any]:
+        """Store the quote of a publication, unless it has one. Returns the one that it has then.
+
+        Raises:
             StateChanged: if it was decided.
         """
         with self._write() as transaction:
             transaction.lock(f"approvals of {publication}")
             found = self.find_publication(publication)
-            approvals = () if found is None else add_approval(found.approvals, by, found.by, needed)
-            to = PublicationState.RUNNING if len(approvals) >= needed else PublicationState.APPROVAL
-            self._record(transaction, by, "approve publication", publication, stewards=len(approvals), needed=needed)
-            return self.change_publication(publication, PublicationState.APPROVAL, to, by=by, approvals=approvals)
+            if found is not None and found.quote is not None:
+                return found.quote
+            state = PublicationState.APPROVAL if found is None else found.state
+            if state not in (PublicationState.DRAFT, PublicationState.APPROVAL):
+                raise StateChanged(f"The publication {publication}", state, "quoted")
+            self.change_publication(publication, state, state, quote=quote)
+        return quote
 
     def change_publication(
         self, publication: str, from_state: PublicationState, to: PublicationState, *, by: str | None = None, **fields: Any

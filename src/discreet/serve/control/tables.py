@@ -76,15 +76,16 @@ class Tables(Part):
 
     # Grants
 
-    def add_grant(self, grant: Grant, *, by: str | None = None) -> None:
-        """Let a person ask of a table; a grant for both that exists is replaced."""
+    def add_grant(self, grant: Grant, *, by: str | None = None, epsilon: str | None = None) -> None:
+        """Let a person ask of a table; a grant for both that exists is replaced. The trail states its ε."""
         with self._write() as transaction:
             transaction.run(
                 "INSERT INTO control_grants (person, table_name, account, body) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (person, table_name) DO UPDATE SET account = excluded.account, body = excluded.body",
                 grant.person, grant.table, grant.account, encode(grant),
             )  # fmt: skip
-            self._record(transaction, by, "add grant", grant.table, person=grant.person, account=grant.account)
+            stated = {} if epsilon is None else {"epsilon": epsilon}
+            self._record(transaction, by, "add grant", grant.table, person=grant.person, account=grant.account, **stated)
 
     def remove_grant(self, person: str, table: str, *, by: str | None = None) -> bool:
         """Take a grant away. Returns whether there was one."""

@@ -6,7 +6,7 @@ guesses their type.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -27,7 +27,12 @@ _CHARTS = threading.BoundedSemaphore(MAX_CHARTS)
 
 
 def _write_ndjson(answer: Answer) -> bytes:
-    lines = [answer.header, *(tuple(map(to_json_value, record)) for record in answer.records)]
+    return write_objects(answer.header, answer.records)
+
+
+def write_objects(header: Sequence[str], records: Iterable[Sequence[Any]]) -> bytes:
+    """Return rows as lines of JSON, one object each."""
+    lines = (dict(zip(header, map(to_json_value, record), strict=True)) for record in records)
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

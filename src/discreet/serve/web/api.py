@@ -202,6 +202,11 @@ def add_asks(router: APIRouter, web: Web, find_caller: Any) -> None:
         page = web.control.list_asks(person=caller.person.id, table=table, state=state, cursor=cursor, limit=limit)
         return make_page([web.show_ask(each) for each in page.items if caller.may_use(each.table)], page.cursor, request)
 
+    @router.get("/released", responses=describe_json(PAGE), summary="The newest answers that stewards released")
+    def list_released(caller: Annotated[Caller, Depends(find_caller)]) -> Response:
+        caller.require(Scope.READ)
+        return json({"items": [web.show_ask(each) for each in web.list_released(caller)], "cursor": None})
+
     @router.get("/asks/{ask}", responses=describe_json(), summary="Where an ask is, and its answer")
     def show_ask(ask: Id, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.READ)

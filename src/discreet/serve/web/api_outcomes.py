@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 from discreet.formats import to_arrow, to_csv, to_json_value
 from discreet.remote.invented import invent_columns
 from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope, TableEntry
-from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_parquet
+from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_objects, write_parquet
 from discreet.serve.web.api_common import PROBLEMS, Id, Name, describe_json, json
 from discreet.serve.web.problems import Refusal, respond
 from discreet.serve.web.service import Web
@@ -183,8 +183,7 @@ def write_invented(web: Web, entry: TableEntry, rows: int, seed: int, name: str)
         case "csv" | "spreadsheet":
             body = to_csv(header, records, spreadsheet=name == "spreadsheet").encode()
         case "ndjson":
-            lines = [dict(zip(header, map(to_json_value, record), strict=True)) for record in records]
-            body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+            body = write_objects(header, records)
         case "arrow":
             body = write_arrow(to_arrow(header, records))
         case "parquet":

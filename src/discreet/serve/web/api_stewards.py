@@ -312,7 +312,7 @@ def show_job(job: Any) -> dict[str, Any]:
 
 def show_publication(publication: Publication) -> dict[str, Any]:
     """Return a publication with the names of its files."""
-    return {**to_plain(publication, "files"), "files": sorted(publication.files)}
+    return {**to_plain(publication, "files", "account", "token"), "files": sorted(publication.files)}
 
 
 def _may_see(stewardship: Stewardship, reader: Caller | None, publication: Publication) -> bool:

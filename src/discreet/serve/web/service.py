@@ -46,7 +46,7 @@ from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.oidc import Provider
-from discreet.serve.web.problems import not_found
+from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.settings import WebSettings
 from discreet.serve.web.signing_in import Caller, SigningIn, render_plain
 
@@ -93,6 +93,7 @@ class Quoted:
     approval: str | None  # why a steward must approve it
     refusal: DiscreetError | None  # why no approval helps
     class_seconds: float | None  # after which the answer leaves; None: when it is ready
+    asked_today: Fraction | None  # of what the rules allow in a day; None: they state nothing
 
 
 class Web:
@@ -216,12 +217,14 @@ class Web:
         priced = self.quoter.price(entry, shown, question.query, question.target)
         root = lineage[-1].account
         recorded = None if question.fresh else self.control.find_answered(root, priced.hash)
-        decision = self._decide(caller, entry, grant, question, priced, recorded)
+        per_day, now = entry.rules.epsilon_per_day, self.clock.now()
+        asked_today = None if per_day is None else self.control.spent_today(caller.person.id, entry.name, now)
+        decision = self._decide(caller, entry, grant, question, priced, recorded, asked_today)
         return Quoted(
             entry, grant, account, root, priced, recorded,
             decision.reason if isinstance(decision, NeedsApproval) else None,
             decision.error if isinstance(decision, Refused) else None,
-            choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded),
+            choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded), asked_today,
         )  # fmt: skip
 
     def show_quote(self, caller: Caller, quoted: Quoted) -> dict[str, Any]:
@@ -237,24 +240,27 @@ class Web:
             "arrives_in": None if quoted.recorded is not None else quoted.class_seconds,
             "recorded": quoted.recorded is not None,
             "needs_approval": quoted.approval,
+            "today": None
+            if quoted.asked_today is None
+            else {
+                "asked": str(quoted.asked_today),
+                "allowed": quoted.entry.rules.epsilon_per_day,
+            },
             "refused": None if quoted.refusal is None else str(quoted.refusal),
             "share": float(priced.amount / left.amount) if left.amount > 0 else None,
             "remaining": remaining_to_wire(left),
         }
 
     def _decide(
-        self, caller: Caller, entry: TableEntry, grant: Grant, question: Question, priced: Priced, recorded: Ask | None
-    ) -> Decision:
+        self, caller: Caller, entry: TableEntry, grant: Grant, question: Question, priced: Priced, recorded: Ask | None,
+        asked_today: Fraction | None,
+    ) -> Decision:  # fmt: skip
         """Ask the rules. What the person has been answered already needs no second approval."""
         if recorded is not None and recorded.person == caller.person.id:
             entry = msgspec.structs.replace(entry, rules=NO_RULES)
         facts = QuoteFacts(
             question.query, priced.epsilon, needs_undeclared_keys=priced.calibrated.discovers_keys, fresh=question.fresh,
-            spent_today=(
-                Fraction(0)
-                if entry.rules.epsilon_per_day is None
-                else self.control.spent_today(caller.person.id, entry.name, self.clock.now())
-            ),
+            spent_today=asked_today or Fraction(0),
         )  # fmt: skip
         return decide(caller.person, caller.token, grant, entry, facts, recorded is not None)
 
@@ -344,15 +350,30 @@ class Web:
         )  # fmt: skip
 
     def find_ask(self, caller: Caller, ask: str) -> Ask:
-        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it."""
+        """Return an ask of the caller's, or of anybody's for a steward; of another analyst's what `share` shows of it, or
+        the answer alone if a steward released it."""
         found = self.control.find_ask(ask)
         if found is not None and (found.person == caller.person.id or caller.is_steward) and caller.may_use(found.table):
             return found
-        # the same steps for what is not there as for what is not granted
+        # the same steps for what is not there as for what is not granted; what is released is no secret
         grant = self.control.find_grant(caller.person.id, "" if found is None else found.table)
-        if found is None or grant is None or not caller.may_use(found.table):
+        if found is None or not caller.may_use(found.table):
             raise not_found()
-        return self.share(caller, found)
+        is_released = found.released is not None and _sees_released(caller)
+        if grant is None and not is_released:
+            raise not_found()
+        try:
+            return self.share(caller, found)
+        except Refusal:
+            if not is_released:
+                raise
+            return _leave_out_asker(found)
+
+    def list_released(self, caller: Caller) -> list[Ask]:
+        """Return the newest released answers, without who asked and who released them: readers see these, and analysts."""
+        if not _sees_released(caller) and not caller.is_steward:
+            return []
+        return [_leave_out_asker(each) for each in self.control.list_released() if caller.may_use(each.table)]
 
     def share(self, caller: Caller, ask: Ask) -> Ask:
         """Return another analyst's ask that was answered, if the caller could ask the same for nothing: then its address may
@@ -372,10 +393,7 @@ class Web:
         is_free = quoted.approval is None and quoted.refusal is None and quoted.recorded is not None
         if not is_same or not is_free or ask.state is not AskState.ANSWERED:
             raise not_found()
-        return msgspec.structs.replace(
-            ask, person="", key="", token=None, reason=None, account=quoted.account, cost=cost_to_wire(quoted.priced.cost),
-            answer=_show_recorded(ask, quoted.priced),
-        )  # fmt: skip
+        return _leave_out_asker(ask, quoted.account, quoted.priced)
 
     async def wait(self, ask: Ask, seconds: float) -> Ask:
         """Return an ask when it has ended, or as it is after `seconds`. No thread is held meanwhile."""
@@ -425,6 +443,24 @@ class Web:
         """Return the last head that a worker saw; clients remember it and notice a ledger that was set back."""
         head = self.control.last_head()
         return None if head is None else {"number": head.number, "hash": head.hash}
+
+
+def _sees_released(caller: Caller) -> bool:
+    """Whether a role includes what stewards released. Students see invented tables alone."""
+    return caller.person.role in (Role.READER, Role.ANALYST)
+
+
+def _leave_out_asker(ask: Ask, account: str = "", priced: Priced | None = None) -> Ask:
+    """Return an ask that others are shown: not who asked, with which key and from which account, nor who released it. Its
+    cost is that in the account of who sees it, or left out, because it states the balance of an account."""
+    answer, cost = ask.answer, None
+    if answer is not None:
+        answer = {**answer, "charged": False, "cost": None} if priced is None else _show_recorded(ask, priced)
+    if priced is not None:
+        cost = cost_to_wire(priced.cost)
+    return msgspec.structs.replace(
+        ask, person="", key="", token=None, reason=None, account=account, released=None, cost=cost, answer=answer
+    )
 
 
 def check_key(key: str) -> str:

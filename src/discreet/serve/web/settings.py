@@ -51,6 +51,7 @@ class WebSettings:
     trust_proxy: bool = False  # whether X-Forwarded-For is believed
     direct_links: bool = False  # whether opening a one-time link signs in without a button; for loopback alone
     pages: bool = True
+    folder: str | None = None  # that one process serves, as its owner named it; None: a serve.toml
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.address)

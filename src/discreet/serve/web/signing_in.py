@@ -200,7 +200,7 @@ class SigningIn:
         if person is None:
             return self._add(identity)
         if person.disabled:
-            raise Refusal(403, "This person was shut out. Ask a steward.")
+            raise Refusal(403, "This person is blocked. Ask a steward.")
         if person.role is not identity.role:
             return self.control.change_person(person.id, role=identity.role, by="oidc")
         return person

@@ -20,8 +20,7 @@ from typing import Any
 
 import msgspec
 
-from discreet._numbers import parse_rational
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, ServiceUnavailable
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import (
     AskState,
@@ -36,10 +35,12 @@ from discreet.serve.control.model import (
     Role,
     Rules,
     Scope,
+    Snapshot,
     Token,
     TrailEntry,
 )
-from discreet.serve.rules import count_stewards, parse_template
+from discreet.serve.rations import check_ration, state_whole
+from discreet.serve.rules import check_templates, count_stewards
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
@@ -109,17 +110,24 @@ class Stewardship:
         if found.role is Role.STUDENT and not entry.invented:
             raise Refusal(409, "A student may only be granted tables of invented rows.")
         account = f"{population.account}/{person}"
-        is_open = control.find_snapshot(account) is not None
-        if is_open and epsilon is not None:
-            reason = f"the account {account!r} is open, and a budget cannot be changed"
-            raise BadParameter("epsilon", epsilon, reason, "leave it out")
-        ration = None if epsilon is None else str(check_ration(epsilon))
+        opened = control.find_snapshot(account)
+        ration = None if epsilon is None else str(self._check_ration(epsilon, population.account))
+        if opened is not None and ration is not None:
+            raise _fixed_error(opened, ration)
         given = Grant(person=person, table=table, account=account, created=self.web.clock.now(), by=by)
         with control.transaction():
-            control.add_grant(given, by=by)
+            whole = population.epsilon if opened is None else state_whole(opened.budget, Fraction(opened.delta))
+            control.add_grant(given, by=by, epsilon=ration or whole)
             payload = {"parent": population.account, "epsilon": ration, "population": entry.population}
-            job = None if is_open else control.enqueue("open_account", account, payload, person=person, by=by)
+            job = None if opened is not None else control.enqueue("open_account", account, payload, person=person, by=by)
         return given, job
+
+    def _check_ration(self, epsilon: str, *accounts: str) -> Fraction:
+        """Return the ε of a ration under an account: the first of these that is open."""
+        above = next((each for name in accounts if (each := self.web.control.find_snapshot(name)) is not None), None)
+        if above is None:
+            raise ServiceUnavailable("The account of the population is not open yet", "try again in a moment")
+        return check_ration(epsilon, above.budget, Fraction(above.delta), above.account)
 
     def revoke_grant(self, caller: Caller, person: str, table: str) -> None:
         """Take a grant away. What was asked stays asked and paid."""
@@ -157,20 +165,26 @@ class Stewardship:
         granted = {grant.table: grant for grant in control.list_grants(person=caller.person.id)}
         if tables is not None and not set(tables) <= granted.keys():
             raise not_found()
-        ration = None if epsilon is None else check_ration(epsilon)
         reached = [grant for table, grant in granted.items() if tables is None or table in tables]
-        if ration is not None:
+        if epsilon is not None:
             self._limit_rations(caller)
-        accounts = {} if ration is None else self._name_accounts(reached)
-        expires = self.web.clock.now() + 86_400 * min(days, self.web.settings.token_days)
+        accounts = {} if epsilon is None else self._name_accounts(reached)
+        longest = self.web.settings.token_days
+        if not 0 < days <= longest:
+            reason = f"a token lives for more than 0 and at most {longest:g} days"
+            raise BadParameter("days", f"{days:g}", reason, f"give at most {longest:g}, and make a new one then")
+        expires = self.web.clock.now() + 86_400 * days
         parents = {name: account.rpartition("/")[0] for name, account in accounts.items()}
+        rations = {} if epsilon is None else {
+            name: str(self._check_ration(epsilon, parent, parent.rpartition("/")[0])) for name, parent in parents.items()
+        }  # fmt: skip
         with control.transaction():
             token, secret = control.add_token(
                 caller.person.id, label, scopes=wanted, tables=tables, accounts=accounts, expires=expires,
-                by=caller.person.id,
+                by=caller.person.id, epsilon=epsilon,
             )  # fmt: skip
             for population, account in accounts.items():
-                payload = {"parent": parents[population], "epsilon": str(ration), "population": population}
+                payload = {"parent": parents[population], "epsilon": rations[population], "population": population}
                 control.enqueue("open_account", account, payload, person=caller.person.id, by=caller.person.id)
         return token, secret
 
@@ -266,16 +280,21 @@ class Stewardship:
     def add_publication(self, caller: Caller, title: str, table: str, plan: str) -> Publication:
         """Propose a publication. A worker quotes it, a steward approves it."""
         caller.require(Scope.ASK)
-        _, grant = self.web.find_table(caller, table)
+        entry, grant = self.web.find_table(caller, table)
         if grant is None:
             raise not_found()
+        account = self.web.choose_account(caller, entry, grant)
+        if not self.web.find_lineage(account):
+            raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         publication = Publication(
             id=new_id(), title=title, table=table, plan=plan, by=caller.person.id, state=PublicationState.APPROVAL,
-            created=self.web.clock.now(),
+            created=self.web.clock.now(), account=account,
+            token=None if caller.token is None else caller.token.id,
         )  # fmt: skip
         with self.web.control.transaction():
-            self.web.control.add_publication(publication, by=caller.person.id)
-            self.web.control.enqueue("publication", publication.id, {"step": "quote"})
+            limit = self.web.settings.max_waiting
+            self.web.control.add_publication(publication, by=caller.person.id, waiting_limit=limit)
+            self.web.control.enqueue("publication", publication.id, {"step": "quote"}, person=caller.person.id)
         return publication
 
     def find_publication(self, caller: Caller | None, id: str) -> Publication:
@@ -330,11 +349,11 @@ class Stewardship:
             BadParameter: if serve.toml states the rules of this table.
         """
         caller.require(Scope.STEWARD)
-        if self.web.find_table(caller, table)[0].has_fixed_rules:
+        entry = self.web.find_table(caller, table)[0]
+        if entry.has_fixed_rules:
             hint = "change them there, and restart the worker"
             raise BadParameter("rules", repr(table), "the rules of this table are stated in serve.toml", hint)
-        for template in rules.templates:
-            parse_template(template)
+        check_templates(rules, self.web.quoter.read_table(entry))
         changed = self.web.control.change_rules(table, rules, by=caller.person.id)
         if changed is None:
             raise not_found()
@@ -391,12 +410,11 @@ def find_epsilon(publication: Publication) -> float:
     return float(upper) if isinstance(upper, int | float) else inf
 
 
-def check_ration(epsilon: str) -> Fraction:
-    """Return the ε of a ration."""
-    exact = parse_rational(epsilon, "epsilon")
-    if not 0 < exact <= 1000:
-        raise BadParameter("epsilon", epsilon, "must be above 0, and at most 1000", "give a smaller one")
-    return exact
+def _fixed_error(opened: Snapshot, ration: str) -> BadParameter:
+    whole = state_whole(opened.budget, Fraction(opened.delta))
+    reason = f"the account {opened.account} was opened with ε = {whole}, for life"
+    hint = "leave it out; the rules of the table limit what is asked in a day, and a pause ends it"
+    return BadParameter("epsilon", ration, reason, hint)
 
 
 def is_about(line: TrailEntry, person: str) -> bool:

@@ -11,6 +11,7 @@ from queue import Full, Queue
 from urllib.error import URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from discreet.ledger.account import AccountState
 from discreet.serve.config import AlertConfig
 
 log = logging.getLogger("discreet.serve")
@@ -49,6 +50,12 @@ class Alerts:
             self._queue.put_nowait(json.dumps({"service": self._service, "alert": kind, "subject": subject}).encode())
         except Full:
             log.warning("an alert was dropped: too many are waiting")
+
+    def send_budget(self, root: AccountState) -> None:
+        """Tell the owner how much of a root is spent."""
+        for share in (80, 95):
+            if root.budget.spent * 100 >= share * root.budget.limit:
+                self.send(f"root {share}%", root.name, once=True)
 
     def stop(self) -> None:
         """Send what is waiting, and end the thread."""

@@ -16,12 +16,12 @@ from discreet.errors import LedgerUnavailable
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
 from discreet.serve.control.model import Ask, Job
 from discreet.serve.control.store import Control
-from discreet.serve.schedule import MAX_OVERRUNS, JumpFreeClock, can_be_made, find_next_class
+from discreet.serve.schedule import MAX_OVERRUNS, JumpFreeClock, can_be_made, find_end_of_class, find_next_class
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.holding import Moments
+from discreet.serve.worker.refusals import RETRY_SECONDS
 
 log = logging.getLogger("discreet.serve")
-RETRY_SECONDS = 1.0
 CANCEL_SECONDS = 0.2
 """Between two tries to end a statement."""
 
@@ -105,6 +105,13 @@ class Delivery:
         except Exception:
             owner_log.exception("an answer could not be delivered")
             self.put_back(running.job)
+
+    def deliver_late(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
+        """Deliver what became of an ask after it ended at the moment of its last class: a whole number of these after its
+        acceptance, so that the head of the ledger does not tell when the statement ended."""
+        seconds = find_end_of_class(running.classes[-1:], 0.0, (), self.clock.now() - running.accepted_at)
+        assert seconds is not None
+        self.moments.at(running.accepted_at + seconds, lambda: self.deliver(running, deliver))
 
     def find_paying(self, ask: Ask) -> str:
         """Return the account of the person's grant, which is above the account of a token: another token is no way around

@@ -12,8 +12,10 @@ another worker continues by its id: it draws new noise, and no analyst has seen 
 A failure of the engine is held in the same way. It may close the source, and an entry of the ledger or a refusal of the next
 ask would tell at once that a query failed. Until its moment it counts in the memory of this worker alone: what is asked of a
 source that is closed meanwhile reads no row, and fails at its own moment. A worker that dies before leaves the ask to
-another, which meets the same failure. Failures of a publication are held as well. Its answers are not: its certificate is
-signed over the entry that records them.
+another, which meets the same failure.
+
+A publication answers many queries and keeps its slot, so it is not handed on: its thread waits. It enters `hold` with a
+function that returns at the end of its class, and `record` appends after that.
 
 `Moments` runs functions at their times in one thread, so that no answer that waits occupies a slot.
 """
@@ -45,8 +47,8 @@ class Held:
     failures: "HeldFailures"
     receipt: Receipt | None = None
     encoded: bytes | None = None
-    holds_answers: bool = True
     failed: list[tuple[str, FailureKind]] = field(default_factory=list)
+    wait: Callable[[], None] | None = None  # until the moment, for an answer whose thread waits for it
 
     def record(self) -> bytes | None:
         """Append the answer to the ledger. Return what is recorded; None if nothing was held."""
@@ -138,15 +140,19 @@ class HeldAccount(LedgerAccount):
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Account`; but what is held is recorded later."""
         held = _held.get()
-        if held is None or not held.holds_answers:
+        if held is None:
+            return LedgerAccount.record(self, receipt, answer)
+        if held.wait is not None:
+            held.wait()
             return LedgerAccount.record(self, receipt, answer)
         held.receipt, held.encoded = receipt, answer
         return answer
 
     @contextmanager
-    def hold(self, *, answers: bool = True) -> Iterator[Held]:
-        """Hold the answer and the failures that are recorded in this block; with `answers=False`, the failures alone."""
-        held = Held(LedgerAccount(self.store, self.initial_state), self.failures, holds_answers=answers)
+    def hold(self, wait: Callable[[], None] | None = None) -> Iterator[Held]:
+        """Hold the answer and the failures that are recorded in this block. With `wait`, the answer is recorded in the
+        block, once `wait` has returned; if it raises, nothing is recorded."""
+        held = Held(LedgerAccount(self.store, self.initial_state), self.failures, wait=wait)
         token = _held.set(held)
         try:
             yield held

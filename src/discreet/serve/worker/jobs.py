@@ -15,7 +15,8 @@ What ends an ask, and when:
 
 **Slots.** When the next job is claimed shows how long the one before it ran: an analyst who fills the slots and then asks
 for something that is free would time any query. So an ask that read rows keeps its slot for a fixed share of its class, or a
-whole number of them if it ran longer (`Jobs.occupy`). A publication leaves at the end of a class, counted from its start.
+whole number of them if it ran longer (`Jobs.occupy`). A publication is recorded at the end of a class, counted from its
+start (`publications`).
 
 A job may run twice, if its worker died: the ledger continues the debit by its id, and opening an account that is open, or
 signing a certificate again, changes nothing.
@@ -28,14 +29,10 @@ through the web.
 import logging
 import threading
 import time
-from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from math import ceil
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -49,10 +46,8 @@ from discreet.errors import (
     EngineFailed,
     LedgerCorrupted,
     LedgerUnavailable,
-    QueryRefused,
     SourceRefused,
 )
-from discreet.ledger.account import AccountState
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
@@ -62,7 +57,7 @@ from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.remote.wire import answer_from_wire, answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
-from discreet.serve.control.model import Ask, AskState, Grant, Job, Person, PublicationState, Snapshot
+from discreet.serve.control.model import Ask, AskState, Job, Snapshot
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import parse_once
 from discreet.serve.rounding import round_refusal
@@ -73,27 +68,24 @@ from discreet.serve.schedule import (
 )
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.classes import run_attack
-from discreet.serve.worker.delivery import RETRY_SECONDS, Delivery, RunningAsk
+from discreet.serve.worker.delivery import Delivery, RunningAsk
 from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount, Moments
+from discreet.serve.worker.refusals import (
+    CHANGED,
+    CLOSED_TABLE,
+    CONSTANT_FAILURE,
+    MAX_ATTEMPTS,
+    RETRY_SECONDS,
+    WORKER,
+    WorkerStops,
+    check_asker,
+    check_pause,
+)
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 from discreet.session.session import Session
 
 log = logging.getLogger("discreet.serve")
-WORKER = "worker"
-"""What the audit trail calls a worker."""
-
-MAX_ATTEMPTS = 20
-"""An ask that this many workers took and did not end is one that ends workers; it fails."""
-
-CLOSED_TABLE = SourceRefused("This table cannot be queried at present", "its steward knows why; try again later")
-"""What the service says to an analyst of a source that cannot be opened or is quarantined: no path, no reason."""
-
-CHANGED = QueryRefused(
-    "What would be measured is not what was quoted or approved: the policy or the budget of the table has changed",
-    "ask for a new quote",
-)
-CONSTANT_FAILURE = to_problem(EngineFailed())
 
 
 class Jobs:
@@ -122,11 +114,6 @@ class Jobs:
         }
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of jobs that this worker takes."""
-        return ("ask", *self._kinds)
-
-    @property
     def leased(self) -> tuple[Job, ...]:
         """The jobs whose leases must be renewed: those that run and those that wait for their moment."""
         with self._lock:
@@ -145,6 +132,8 @@ class Jobs:
             log.warning("a job is put back: %s", error)
             self.put_back(job)
             time.sleep(RETRY_SECONDS)
+        except WorkerStops:
+            self.put_back(job)
         except DiscreetError as refused:
             problem, reason = to_problem(refused), str(refused)
             if job.kind == "ask":
@@ -179,28 +168,21 @@ class Jobs:
     # -- asks -------------------------------------------------------------------------------------------------------------
 
     def _run_ask(self, job: Job) -> None:
-        with self.control.reading():
-            ask = self.control.find_ask(job.subject)
-            entry = None if ask is None else self.control.find_table(ask.table)
-            grant = None if ask is None else self.control.find_grant(ask.person, ask.table)
-            person = None if ask is None else self.control.find_person(ask.person)
+        ask = self.control.find_ask(job.subject)
         if ask is None or ask.state is not AskState.RUNNING:
             self._end(job, lambda: self.control.finish(job))
             return
-        if entry is None:
-            raise CLOSED_TABLE
         started = time.monotonic()
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
-        paused = check_grant(grant, person)
+        entry, grant = check_asker(self.control, ask.person, ask.table, ask.token)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        if paused is not None and not account.has_debit(ask.debit_id):
-            raise QueryRefused(f"Your account is paused: {paused}", "ask the steward of the table to resume it")
+        check_pause(grant, account, ask.debit_id)
         measurement = self._calibrate(session, ask)
         running = self._choose_class(job, ask, measurement.bounded)
         self.delivery.schedule(running)
@@ -209,7 +191,7 @@ class Jobs:
                 answer = self._ask(session, ask, measurement)
         except EngineFailed:
             if not self.delivery.ready(running, lambda: self._fail(running, held)):
-                self.delivery.deliver(running, held.record_failures)
+                self.delivery.deliver_late(running, held.record_failures)
             self.occupy(started, running.class_seconds)
             return
         except ClosedForNow:  # another ask closed the source, and its moment is to come: nothing was charged or read
@@ -297,20 +279,14 @@ class Jobs:
                 return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free)
 
         self._end(job, end)
-        self._alert_budget(states[-1])
-
-    def _alert_budget(self, root: AccountState) -> None:
-        """Tell the owner how much of a root is spent."""
-        for share in (80, 95):
-            if root.budget.spent * 100 >= share * root.budget.limit:
-                self.alerts.send(f"root {share}%", root.name, once=True)
+        self.alerts.send_budget(states[-1])
 
     def _fail(self, running: RunningAsk, held: Held | None = None, *, counts: bool = True) -> None:
         """End an ask with the constant text. What was charged stays charged."""
         job, ask = running.job, running.ask
         if held is not None:
             held.record_failures()
-        self._alert_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
+        self.alerts.send_budget(self.tables.mirror(self.tables.ledger.get_account(ask.account))[-1])
         if counts:
             self.control.count_trouble(self.delivery.find_paying(ask), "failure")
             self.alerts.send("engine failed", ask.table)
@@ -376,9 +352,7 @@ class Jobs:
         if ask is None or ask.released is None or ask.state is not AskState.ANSWERED or ask.answer is None:
             raise BadParameter("ask", repr(job.subject), "no steward released its answer", "release it first")
         if self.released is None:
-            raise BadParameter(
-                "released", "missing", "no place for released tables is set", "write [released] in serve.toml"
-            )
+            return {"table": None}  # people of the service see it, and there is no place for tables
         title = job.payload.get("title")
         name = self.released.add_ask(ask, answer_from_wire(ask.answer), title if isinstance(title, str) else "")
         return {"table": name}
@@ -392,57 +366,9 @@ class Jobs:
 
     def publish(self, job: Job) -> dict[str, Any]:
         """Quote or publish a workload, as the job's `step` says; the state of the publication follows."""
-        from discreet.serve.worker.publications import publish_workload, quote_workload
+        from discreet.serve.worker.publications import Publisher
 
-        found = self.control.find_publication(job.subject)
-        if found is None:
-            raise BadParameter("publication", repr(job.subject), "there is no such publication", "check its id")
-        if job.payload.get("step") == "quote":
-            quote = quote_workload(self.tables, self.control, found)
-            self.control.change_publication(found.id, found.state, found.state, quote=quote)
-            return {"quote": quote}
-        if found.state is not PublicationState.RUNNING:
-            raise BadParameter("publication", found.state.value, "it was not approved", "approve it first")
-        started, table = time.monotonic(), found.table
-
-        def wait() -> None:
-            self._wait_for_class(started, table)
-
-        try:
-            with TemporaryDirectory(dir=self.tables.config.state) as folder:
-                published = publish_workload(self.tables, self.control, found, Path(folder) / "published", wait)
-                files = {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
-        except LedgerUnavailable:
-            raise
-        except DiscreetError as refused:
-            problem = to_problem(EngineFailed() if isinstance(refused, SourceRefused) else refused)
-            self.control.change_publication(found.id, found.state, PublicationState.FAILED, problem=problem, by=WORKER)
-            raise
-        wait()
-        self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
-        for state in self.tables.mirror():
-            if state.parent is None:
-                self._alert_budget(state)
-        if self.released is not None:
-            self.released.add_publication(found, published.answers, published.cost, published.entry)
-        return {"entry": published.entry}
-
-    def _wait_for_class(self, started: float, table: str) -> None:
-        """Wait until a class has passed since `started`, or the last one several times: when a publication is seen does not
-        tell how long its queries ran."""
-        classes = self.tables.get_entry(table).classes
-        if classes:
-            elapsed = time.monotonic() - started
-            end = next((each for each in classes if each >= elapsed), classes[-1] * ceil(elapsed / classes[-1]))
-            self.is_stopping.wait(end - elapsed)
-
-
-def check_grant(grant: Grant | None, person: Person | None) -> str | None:
-    """Refuse an ask whose grant was taken away while it waited. Returns why its account is paused, if it is: then no ask is
-    begun, and one that was paid for before its worker died is continued."""
-    if grant is None or person is None or person.disabled:
-        raise QueryRefused("You may not ask of this table any more", "ask its steward")
-    return grant.paused
+        return Publisher(self.control, self.tables, self.alerts, self.released, self.is_stopping).run(job)
 
 
 def _read_weights(ask: Ask) -> dict[str, Fraction] | None:

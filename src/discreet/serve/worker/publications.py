@@ -2,19 +2,48 @@
 
 The plan comes from the browser, so it may name queries, errors and a budget, and nothing else: a source, a ledger or a path
 in it is refused. Source, policy, account and key are those of the service.
+
+**What.** A quote holds the hash of all that would be measured. It is written once, a steward approves no publication without
+one, and the worker publishes what has the same hash and nothing else: as for an ask, a policy that was changed since gets
+nothing past an approval. Who proposed it must still be allowed to ask when the worker takes it. What a token with a ration
+proposed is charged to the account of the token.
+
+**When.** The debit is in the ledger before any row is read. The answers are recorded at the end of a class, counted from the
+start: the class follows from the queries, and from the time that they took only if they took longer. So are failures of the
+engine. Until then nothing in the ledger, in its head or in the control database tells how long the rows took. What no row
+decides is refused at once. A worker that is stopped before the end puts the job back; another one continues the debit.
 """
 
+import threading
+import time
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
 
-from discreet.errors import BadParameter, QueryRefused
-from discreet.serve.control.model import Publication
+from discreet.engines.base import owner_log
+from discreet.errors import BadParameter, DiscreetError, EngineFailed, LedgerUnavailable, QueryRefused, SourceRefused
+from discreet.ledger.entries import hash_measurement
+from discreet.remote.wire import to_problem
+from discreet.serve.control.errors import ControlUnavailable
+from discreet.serve.control.model import Job, Publication, PublicationState
 from discreet.serve.control.store import Control
-from discreet.serve.worker.holding import HeldAccount
+from discreet.serve.schedule import find_end_of_class
+from discreet.serve.worker.alerts import Alerts
+from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount
+from discreet.serve.worker.refusals import (
+    CHANGED,
+    CLOSED_TABLE,
+    MAX_ATTEMPTS,
+    RETRY_SECONDS,
+    WORKER,
+    WorkerStops,
+    check_asker,
+    check_pause,
+)
+from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 from discreet.workload.forecast import forecast_budgets
 from discreet.workload.planning import WorkloadPlan, plan_for_session
@@ -26,47 +55,145 @@ ALLOWED = {"title", "confidence", "questions", "budget"}
 ALLOWED_BUDGET = {"epsilon"}
 
 
-def plan_publication(tables: Tables, control: Control, publication: Publication) -> tuple[WorkloadPlan, HeldAccount]:
-    """Return the plan of a publication with its noise, on the table and the account of who asked for it; and the account."""
-    _check_keys(publication.plan)
-    entry, grant = control.find_table(publication.table), control.find_grant(publication.by, publication.table)
-    if entry is None or grant is None:
-        raise QueryRefused("You may not ask of this table", "ask its steward for a grant")
-    session, account = tables.open_session(publication.table, grant.account, entry.policy_hash)
-    parsed = parse_workload(f'source = "{publication.table}"\n{publication.plan}', Path())
-    workload = replace(
-        parsed, ledger=tables.config.ledger, account=grant.account, id=f"publication:{publication.id}", text=""
-    )
-    return plan_for_session(workload, session), account
+class Publisher:
+    """Quotes and publishes workloads for one worker."""
 
+    def __init__(
+        self, control: Control, tables: Tables, alerts: Alerts, released: ReleasedTables | None, is_stopping: threading.Event
+    ) -> None:
+        self.control, self.tables, self.alerts = control, tables, alerts
+        self.released, self.is_stopping = released, is_stopping
 
-def quote_workload(tables: Tables, control: Control, publication: Publication) -> dict[str, Any]:
-    """Return what a publication would cost, and what half, the same and twice the budget would buy. No row is read."""
-    plan, _ = plan_publication(tables, control, publication)
-    return {"cost": plan.cost.to_dict(), "fits": plan.fits, "budgets": [each.to_dict() for each in forecast_budgets(plan)]}
+    def run(self, job: Job) -> dict[str, Any]:
+        """Quote or publish, as the job's `step` says."""
+        found = self.control.find_publication(job.subject)
+        if found is None:
+            raise BadParameter("publication", repr(job.subject), "there is no such publication", "check its id")
+        if job.payload.get("step") == "quote":
+            return {"quote": self.quote(found)}
+        if found.state is not PublicationState.RUNNING:
+            raise BadParameter("publication", found.state.value, "it was not approved", "approve it first")
+        return {"entry": self.publish(job, found)}
 
-
-@contextmanager
-def hold_failures(account: HeldAccount, wait: Callable[[], None]) -> Iterator[None]:
-    """Record the failures of this block after `wait` alone: an analyst who asks meanwhile does not learn of them."""
-    with account.hold(answers=False) as held:
+    def quote(self, found: Publication) -> dict[str, Any]:
+        """Store what a publication would cost, and what half, the same and twice the budget would buy. No row is read."""
+        if found.quote is not None:  # a job may run twice, and stewards may have approved by now what they saw
+            return found.quote
         try:
-            yield
-        except Exception:
-            wait()
-            held.record_failures()
+            plan, _ = self.plan(found)
+            budgets = [each.to_dict() for each in forecast_budgets(plan)]
+        except (LedgerUnavailable, ControlUnavailable):
             raise
+        except DiscreetError as refused:
+            self._fail(found, refused)
+        quote = {"cost": plan.cost.to_dict(), "fits": plan.fits, "budgets": budgets, "measurement": _hash_plan(plan)}
+        return self.control.quote_publication(found.id, quote)
+
+    def plan(self, found: Publication) -> tuple[WorkloadPlan, HeldAccount]:
+        """Return the plan of a publication with its noise, on the table and the account of who asked for it."""
+        _check_keys(found.plan)
+        entry, grant = check_asker(self.control, found.by, found.table, found.token)
+        paying = grant.account if found.account is None else found.account
+        if not f"{paying}/".startswith(f"{grant.account}/"):
+            raise QueryRefused("The account of the publication is not below that of the grant", "propose it again")
+        try:
+            session, account = self.tables.open_session(found.table, paying, entry.policy_hash)
+        except SourceRefused as refused:
+            owner_log.warning("%s", refused)
+            raise CLOSED_TABLE from None
+        debit = f"publication:{found.id}"
+        check_pause(grant, account, debit)
+        parsed = parse_workload(f'source = "{found.table}"\n{found.plan}', Path())
+        workload = replace(parsed, ledger=self.tables.config.ledger, account=paying, id=debit, text="")
+        return plan_for_session(workload, session), account
+
+    def publish(self, job: Job, found: Publication) -> int:
+        """Charge the account once, answer all queries, and record and show them at the end of a class.
+
+        Returns:
+            The number of the debit.
+        """
+        started = time.monotonic()
+        try:
+            if job.attempts > MAX_ATTEMPTS:
+                raise EngineFailed
+            plan, account = self.plan(found)
+            if found.quote is None or found.quote.get("measurement") != _hash_plan(plan):
+                raise CHANGED
+        except (LedgerUnavailable, ControlUnavailable):
+            raise
+        except DiscreetError as refused:
+            self._fail(found, refused)
+
+        def wait() -> None:
+            self._wait_for_class(started, found.table, plan)
+
+        held: Held | None = None
+        try:
+            with account.hold(wait) as held:
+                published, files = self._write(found, plan)
+        except (LedgerUnavailable, ControlUnavailable, WorkerStops):
+            raise
+        except (EngineFailed, ClosedForNow):
+            wait()
+            self._record_failures(held)
+            self.alerts.send("engine failed", found.table)
+            self._fail(found, EngineFailed())
+        except DiscreetError as refused:  # by policy, cost or balance, before any row was read
+            self._fail(found, refused)
+        except Exception:
+            owner_log.exception("a publication failed")
+            wait()
+            self._fail(found, EngineFailed())
+        self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
+        self._mirror()
+        if self.released is not None:
+            self.released.add_publication(found, published.answers, published.cost, published.entry)
+        return published.entry
+
+    def _write(self, found: Publication, plan: WorkloadPlan) -> tuple[Published, dict[str, str]]:
+        """Return what was published, and its files."""
+        with TemporaryDirectory(dir=self.tables.config.state) as folder:
+            published = publish(plan, Path(folder) / "published", key=self.tables.config.key, spreadsheet=True)
+            (published.folder / "plan.toml").write_text(found.plan, encoding="utf-8")
+            return published, {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
+
+    def _wait_for_class(self, started: float, table: str, plan: WorkloadPlan) -> None:
+        """Wait until the class of a publication has passed since `started`."""
+        entry, elapsed = self.tables.get_entry(table), time.monotonic() - started
+        end = find_end_of_class(entry.classes, entry.seconds_per_pass, plan.bounded_queries, elapsed)
+        if end is not None and self.is_stopping.wait(end - elapsed):
+            raise WorkerStops
+
+    def _record_failures(self, held: Held | None) -> None:
+        """Append the failures of the engine to the ledger; again in a moment if it cannot be reached."""
+        while held is not None and held.failed:
+            try:
+                held.record_failures()
+            except LedgerUnavailable as error:
+                owner_log.warning("a failure waits: %s", error)
+                if self.is_stopping.wait(RETRY_SECONDS):
+                    raise WorkerStops from None
+
+    def _fail(self, found: Publication, refused: DiscreetError) -> NoReturn:
+        """End a publication. What was charged stays charged."""
+        error = CLOSED_TABLE if isinstance(refused, SourceRefused) else refused
+        self._mirror()
+        self.control.change_publication(
+            found.id, found.state, PublicationState.FAILED, problem=to_problem(error), by=WORKER
+        )  # fmt: skip
+        raise error
+
+    def _mirror(self) -> None:
+        for state in self.tables.mirror():
+            if state.parent is None:
+                self.alerts.send_budget(state)
 
 
-def publish_workload(
-    tables: Tables, control: Control, publication: Publication, folder: Path, wait: Callable[[], None]
-) -> Published:
-    """Charge the account once, answer all queries and write the folder. A failure leaves after `wait`."""
-    plan, account = plan_publication(tables, control, publication)
-    with hold_failures(account, wait):
-        published = publish(plan, folder, key=tables.config.key, spreadsheet=True)
-    (folder / "plan.toml").write_text(publication.plan, encoding="utf-8")
-    return published
+def _hash_plan(plan: WorkloadPlan) -> str:
+    """Return the hash of all that would be measured: queries, bounds, noise. It holds also what the policy says of them."""
+    measured = [*map(plan.session.executor.describe, plan.measurements)]
+    return hash_measurement({"plan": measured, "certified_delta": str(plan.terms.certified_delta)})
 
 
 def _check_keys(text: str) -> None:

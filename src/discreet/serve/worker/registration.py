@@ -23,6 +23,7 @@ from discreet.remote.dummy import invent_session
 from discreet.remote.wire import table_to_wire
 from discreet.serve.config import DEFAULT_CLASSES, TableConfig
 from discreet.serve.control.model import Rules, TableEntry
+from discreet.serve.rules import check_templates
 from discreet.serve.schedule import count_passes, propose_classes
 
 LEAST_SALT_LENGTH = 16
@@ -38,6 +39,8 @@ def make_entry(
     config: TableConfig, table: Table, notes: tuple[str, ...], before: TableEntry | None, state: Path
 ) -> TableEntry:
     """Return what the control database is to hold of a table; `before` is what it holds."""
+    if config.rules is not None:
+        check_templates(config.rules, table)
     digest = policy_hash(table)
     is_same = before is not None and before.policy_hash == digest
     classes, seconds_per_pass = config.classes, 0.0

@@ -32,11 +32,13 @@ from discreet.ledger.keys import SigningKey, load_key
 from discreet.ledger.store import Head
 from discreet.query.policy import make_policy_error
 from discreet.serve.config import PopulationConfig, ServiceConfig, TableConfig
-from discreet.serve.control.model import Population, Snapshot, TableEntry
+from discreet.serve.control.model import RELEASED, Population, Snapshot, TableEntry
 from discreet.serve.control.store import Control
+from discreet.serve.rations import check_ration
 from discreet.serve.schedule import JumpFreeClock
 from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
 from discreet.serve.worker.holding import HeldAccount, HeldFailures
+from discreet.serve.worker.populations import read_opened
 from discreet.serve.worker.registration import list_public, make_entry, make_folder, read_table_policy
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
@@ -66,6 +68,8 @@ class Tables:
         self._lock = threading.RLock()
         self._tables: dict[str, OpenTable] = {}
         self._failures = HeldFailures()
+        self.populations: dict[str, PopulationConfig] = {}  # with the budgets of the ledger
+        self.new_populations: set[str] = set()  # those whose accounts this worker has opened
         self.ledger: Ledger
         self.key: SigningKey
 
@@ -91,6 +95,7 @@ class Tables:
             self.control.set_setting(LEDGER_IDENTITY, identity)
             self.control.set_setting(PUBLIC_KEY, self.key.public)
             self.control.set_setting(SERVICE_NAME, self.config.name)
+            self.control.set_setting(RELEASED, "" if self.config.released is None else self.config.released.name)
         self.renew_serving()
         self.mirror()
         for table in self.config.tables.values():
@@ -135,19 +140,17 @@ class Tables:
             self.control.set_setting(SERVING, msgspec.json.encode(lease).decode())
 
     def _open_population(self, population: PopulationConfig) -> None:
-        """Open the root account if it is new. The budget of an open one cannot be changed."""
+        """Open the root account if it is new. That of an open one cannot be changed, and is what is stated."""
         known = {each.name: each for each in self.ledger.list_accounts()}
-        currency = parse_currency(population.currency)
         account = known.get(population.name)
         if account is None:
+            currency = parse_currency(population.currency)
             self.ledger.open_account(population.name, population.epsilon, population.delta, currency)
-        elif not self.config.embedded:
-            budget = type(account).open(population.name, population.epsilon, population.delta, currency).budget
-            if (budget.limit, budget.currency) != (account.budget.limit, account.budget.currency):
-                raise BadParameter(
-                    f"populations.{population.name}.epsilon", str(population.epsilon),
-                    "the account is open with another budget, which cannot be changed", "state the one it was opened with",
-                )  # fmt: skip
+            self.new_populations.add(population.name)
+        else:
+            name = "epsilon" if self.config.embedded else f"populations.{population.name}.epsilon"
+            population = read_opened(population, account, name)
+        self.populations[population.name] = population
         self.control.save_population(
             Population(
                 name=population.name, account=population.name, epsilon=str(population.epsilon),
@@ -156,7 +159,7 @@ class Tables:
         )  # fmt: skip
 
     def _find_population(self, name: str) -> PopulationConfig:
-        found = self.config.populations.get(name) or find_class_population(self.control, name)
+        found = self.populations.get(name) or find_class_population(self.control, name)
         if found is None:
             raise BadParameter("population", repr(name), "this service does not have it any more", "ask of another table")
         return found
@@ -250,6 +253,8 @@ class Tables:
                 raise BadParameter("parent", repr(parent), "there is no such account", "open it first")
             above = known[parent]
             root = self._find_population(above.lineage[-1].name)
+            if epsilon is not None:
+                check_ration(str(epsilon), above.budget, above.delta, above.name)
             self.ledger.open_account(
                 name, root.epsilon if epsilon is None else epsilon, root.delta, above.budget.currency, parent
             )

@@ -1,5 +1,8 @@
 """The worker's threads: slots that claim and run jobs, one that renews leases, one that releases answers at their moments.
 
+Slots run asks and nothing else. Other kinds of jobs have threads of their own, one for each group of `SIDE_KINDS`: however
+many publications or attacks of the lab wait, an ask finds the slots that the admission check counted.
+
 An answer that waits for its moment occupies no slot. A worker that is killed loses nothing: its leases end, another worker
 claims its jobs, and the ledger continues each debit by its id. A worker that is stopped waits for what runs, releases what
 is due within a few seconds, and puts the rest back.
@@ -28,13 +31,19 @@ from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 
 log = logging.getLogger("discreet.serve")
+SIDE_KINDS = (
+    ("open_account", "open_class", "certificate", "release", "alert"),
+    ("publication",),
+    ("lab_attack", "ledger_check"),
+)
+"""The kinds of jobs beside asks; a worker runs one job of each group at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
     """How a worker works."""
 
-    slots: int = 2  # jobs that run at once
+    slots: int = 2  # asks that run at once
     lease_seconds: float = 30.0
     idle_seconds: float = 1.0  # the longest wait between two looks at the queue
     drain_seconds: float = 5.0  # how long a worker that is stopped goes on
@@ -56,8 +65,10 @@ class Worker:
         released = None if config.released is None else ReleasedTables(config.released)
         self.jobs = Jobs(control, self.tables, clock, self.moments, self.alerts, released)
         self._stopped = threading.Event()
+        kinds = [("ask",)] * self.settings.slots + [*SIDE_KINDS]
         self._slots = [
-            threading.Thread(target=self._work, name=f"discreet-slot-{i}", daemon=True) for i in range(self.settings.slots)
+            threading.Thread(target=self._work, args=(each,), name=f"discreet-slot-{i}", daemon=True)
+            for i, each in enumerate(kinds)
         ]
         self._renewer = threading.Thread(target=self._renew, name="discreet-leases", daemon=True)
 
@@ -97,7 +108,7 @@ class Worker:
         self.tables.close()
 
     def _say_slots(self) -> None:
-        """Say how many jobs run here at once: the web takes no more asks than workers answer in time. Stewards see how much
+        """Say how many asks run here at once: the web takes no more asks than workers answer in time. Stewards see how much
         space is left for the ledger; the web process does not see the folder."""
         try:
             free = disk_usage(self.config.state).free
@@ -106,12 +117,12 @@ class Worker:
         until = self.clock.now() + self.settings.lease_seconds
         self.control.save_slots(self.name, self.settings.slots, until, free)
 
-    def _work(self) -> None:
+    def _work(self, kinds: tuple[str, ...]) -> None:
         while not self._stopped.is_set():
             try:
                 with self.control.subscribe(JOBS) as queue:
                     while not self._stopped.is_set():
-                        job = self._claim()
+                        job = self._claim(kinds)
                         if job is None:
                             queue.wait(self.settings.idle_seconds)
                         else:
@@ -123,11 +134,9 @@ class Worker:
                 log.exception("a slot failed, and goes on")
                 self._stopped.wait(self.settings.idle_seconds)
 
-    def _claim(self) -> Job | None:
+    def _claim(self, kinds: tuple[str, ...]) -> Job | None:
         settings = self.settings
-        return self.control.claim(
-            self.name, self.clock.now(), settings.lease_seconds, self.jobs.kinds, per_person=settings.per_person
-        )
+        return self.control.claim(self.name, self.clock.now(), settings.lease_seconds, kinds, per_person=settings.per_person)
 
     def _renew(self) -> None:
         while not self._stopped.wait(self.settings.lease_seconds / 3):

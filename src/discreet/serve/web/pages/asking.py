@@ -1,13 +1,12 @@
 """Ask: how good must the answer be? The error comes first and ε is what it costs; ε itself stands behind "I know ε".
 
-The quote is live: htmx posts the form 250 ms after the last key and puts the answer beside it. Without scripts the button
+The quote is live: htmx posts the form after a pause in typing and puts the answer beside it. Without scripts the button
 "Quote" posts the same form. Asking is always two steps: the second page has the cost on its button and what it leaves of
 both budgets, and it holds the hash of the measurement that was shown. If that hash is another one when the button is
 pressed, because the policy was changed meanwhile, nothing is asked and the new cost is shown.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
@@ -18,12 +17,11 @@ from fastapi import Response
 
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, QueryRefused
-from discreet.query.answer import Answer
 from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.base import new_id
-from discreet.serve.control.model import Grant, Scope, TableEntry
+from discreet.serve.control.model import Grant, Scope, Snapshot, TableEntry
 from discreet.serve.quoting import Priced, Target
-from discreet.serve.web.answers import FORMATS
+from discreet.serve.rules import describe_day
 from discreet.serve.web.bodies import ERROR, NUMBER
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.pages import words
@@ -36,20 +34,18 @@ from discreet.serve.web.pages.builder import (
     suggest_queries,
     write_query,
 )
+from discreet.serve.web.pages.charts import draw_chart
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
 from discreet.serve.web.pages.names import list_names
 from discreet.serve.web.pages.preview import preview
 from discreet.serve.web.pages.showing import AnswerView, view_answer
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Question, Quoted
-from discreet.vega import Chart
 
 GRADES = {"coarse": "10%", "fair": "5%", "fine": "2%"}
 CONFIDENCES = ("0.9", "0.95", "0.99", "0.999")
 MAX_PREVIEW_QUERY = 1_500
 """Characters of a query whose preview is fetched: its text is part of the address."""
-NARROW = 220
-"""The width of a panel of a chart on a small screen, in pixels."""
 BUILDER = ("measure", "second", "by", "where", "order", "value")
 
 
@@ -67,9 +63,9 @@ class AskForm:
     purpose: str = ""
 
     @classmethod
-    def read(cls, visit: Visit) -> "AskForm":
-        """Return what was filled in."""
-        empty = cls()
+    def read(cls, visit: Visit, rows_at_most: int | None = None) -> "AskForm":
+        """Return what was filled in. A group is a tenth of the table at least, until somebody says otherwise."""
+        empty = cls() if rows_at_most is None else cls(size=str(max(1, rows_at_most // 10)))
         names = ("query", "error", "size", "confidence", "epsilon", "purpose")
         fields = {name: visit.field(name, str(getattr(empty, name))) for name in names}
         fields["query"] = fields["query"].replace("\r\n", "\n")
@@ -135,10 +131,16 @@ class QuoteView:
     approval: str | None
     refusal: str | None
     fits: bool
+    advice: str  # what to do if it does not fit
     notes: tuple[str, ...]
     explanation: str
     preview: AnswerView | None
     preview_address: str | None
+
+    @property
+    def counts_ranks(self) -> bool:
+        """Whether a column is off by ranks."""
+        return any(each.counts_ranks for each in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ class ProblemView:
 
     text: str
     see: str
+    is_query: bool = False  # whether it is about the query, which may not be finished
     line: int | None = None
     column: int | None = None
     before: str = ""
@@ -160,11 +163,12 @@ def view_problem(error: Exception, query: str) -> ProblemView:
     line, column = getattr(error, "line", None), getattr(error, "column", None)
     lines = query.split("\n")
     if not isinstance(error, QueryRefused) or line is None or column is None or not 1 <= line <= len(lines):
-        return ProblemView(str(error), f"/errors#{kind}")
+        is_empty = isinstance(error, BadParameter) and error.name == "query"
+        return ProblemView(str(error), f"/errors#{kind}", isinstance(error, QueryRefused) or is_empty)
     text, start = lines[line - 1], max(0, column - 1)
     found = re.match(r"\w+|.", text[start:])
     end = start + (len(found[0]) if found else 1)
-    return ProblemView(str(error), f"/errors#{kind}", line, column, text[:start], text[start:end] or " ", text[end:])
+    return ProblemView(str(error), f"/errors#{kind}", True, line, column, text[:start], text[start:end] or " ", text[end:])
 
 
 class Asking:
@@ -190,7 +194,7 @@ class Asking:
     def show(self, visit: Visit) -> Response:
         """Draw the form, with the quote of what is in it."""
         entry, _ = self.find(visit)
-        form = AskForm.read(visit)
+        form = AskForm.read(visit, entry.rows_at_most)
         if not form.query:
             form = replace(form, query=suggest_queries(self.web.quoter.read_table(entry))[0].value)
         return self.draw(visit, form, Built())
@@ -244,19 +248,32 @@ class Asking:
         return QuoteView(
             columns=tuple(words.describe_accuracy(each, units.get(each.column, "")) for each in priced.quote.columns),
             cost=words.format_cost(cost), button=words.format_cost_short(cost), measurement=priced.hash,
-            share=words.format_share(amount / left.amount) if left.amount > 0 else "more than all",
+            share=words.format_share(amount / left.amount) if left.amount > 0 and amount <= left.amount else "more than all",
             more=max(0, floor((left.amount - amount) / amount)) if amount > 0 else 0,
             spent_percent=own.spent_percent, this_percent=_percent(amount, lineage[0].limit),
             root_spent_percent=root.spent_percent, root_this_percent=_percent(amount, lineage[-1].limit),
-            own=own, root=root, sentence=words.state_budgets(own, root),
+            own=own, root=root,
+            sentence=f"{words.state_budgets(own, root)} {words.explain_shares(cost.currency)}".rstrip(),
             arrives=_describe_arrival(quoted), confidence=f"{100 * target.confidence:g}%",
             is_recorded=quoted.recorded is not None, recorded_entry=entry, approval=quoted.approval,
             refusal=None if quoted.refusal is None else str(quoted.refusal), fits=fits,
-            notes=tuple(each for each in (priced.quote.selection, *priced.quote.notes) if each),
+            advice="" if fits else self._advise(quoted, lineage, question),
+            notes=tuple(each for each in (_describe_day(quoted), priced.quote.selection, *priced.quote.notes) if each),
             explanation=priced.quote.explanation,
             preview=None if tried is None else view_answer(tried),
             preview_address=None if tried is None else self.address_preview(question, priced.epsilon),
         )  # fmt: skip
+
+    def _advise(self, quoted: Quoted, lineage: list[Snapshot], question: Question) -> str:
+        """Say what can be done about a cost that does not fit: ask for less, if anything fits at all."""
+        least = self.web.quoter.read_table(quoted.entry).least_epsilon
+        target = replace(question.target, epsilon=str(least), error=None)
+        try:
+            if _fits(self.web.quoter.price(quoted.entry, lineage, question.query, target)):
+                return "This costs more than what remains. Ask for a coarser answer."
+        except DiscreetError:
+            pass
+        return "Too little budget remains for any answer to this question. Questions that were answered before stay free."
 
     # The preview
 
@@ -338,37 +355,6 @@ class Asking:
         return redirect(f"/a/{taken.id}")
 
 
-def draw_chart(answer: Answer, visit: Visit, title: str | None = None) -> Response:
-    """Return the chart of an answer as SVG, in light or dark colours, and with narrow panels for small screens."""
-
-    def write(answer: Answer) -> bytes:
-        chart: Chart = answer.plot(title=title)
-        if visit.field("narrow") == "1":
-            chart = Chart(narrow(chart.spec))
-        if visit.field("dark") == "1":
-            chart = Chart({**chart.darken().spec, "background": "transparent"})
-        return chart.to_svg().encode()
-
-    from discreet.serve.web.answers import draw_bounded
-
-    headers = {"Cache-Control": "private, max-age=3600"}
-    return Response(draw_bounded(write, answer), 200, headers, FORMATS["svg"].media)
-
-
-def narrow(spec: Any) -> Any:
-    """Return a chart whose panels are narrow.
-
-    >>> narrow({"vconcat": [{"width": 560, "mark": {"width": 3}}, {"width": 100}]})
-    {'vconcat': [{'width': 220, 'mark': {'width': 3}}, {'width': 100}]}
-    """
-    if isinstance(spec, Mapping):
-        return {
-            name: NARROW if name == "width" and isinstance(each, int) and each > NARROW else narrow(each)
-            for name, each in spec.items()
-        }
-    return [narrow(each) for each in spec] if isinstance(spec, list | tuple) else spec
-
-
 def _fits(priced: Priced) -> bool:
     try:
         priced.check_budget()
@@ -385,6 +371,14 @@ def _find_entry(answer: Any) -> int | None:
     reference = (answer or {}).get("reference") or {}
     entry = reference.get("entry")
     return entry if isinstance(entry, int) else None
+
+
+def _describe_day(quoted: Quoted) -> str:
+    """Say how much may be asked today without approval, where the rules limit it."""
+    per_day = quoted.entry.rules.epsilon_per_day
+    if per_day is None or quoted.asked_today is None:
+        return ""
+    return f"Without approval {describe_day(per_day, quoted.asked_today)}."
 
 
 def _describe_arrival(quoted: Quoted) -> str:

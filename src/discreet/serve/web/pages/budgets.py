@@ -12,6 +12,7 @@ from fastapi import Response
 
 from discreet import __version__
 from discreet.accounting.cost import format_percent_up
+from discreet.serve import classroom
 from discreet.serve.control.model import AskState, JobState, Scope, Snapshot
 from discreet.serve.rounding import round_snapshot
 from discreet.serve.web.pages import words
@@ -39,6 +40,7 @@ class Branch:
 
     words: words.BudgetWords
     name: str
+    title: str  # the person or the class that it belongs to, if that is known under another name
     is_mine: bool
     is_root: bool
     debits: int | None  # None: it is not shown
@@ -121,7 +123,7 @@ class Budgets:
         )
         has_history = snapshot.parent is None if known.is_steward else snapshot.account in known.mine
         return Branch(
-            words=words.describe_snapshot(shown), name=snapshot.account.rpartition("/")[2],
+            words=words.describe_snapshot(shown), name=snapshot.account.rpartition("/")[2], title=self._title(snapshot),
             is_mine=snapshot.account in known.mine, is_root=snapshot.parent is None,
             debits=snapshot.debits if exactly and not children else None,
             so_far=state_so_far(snapshot) if exactly else None,
@@ -129,6 +131,15 @@ class Budgets:
             promised_percent=round(100 * float(share), 2), promised_words=format_percent_up(share),
             children=tuple(self._grow(each, known) for each in children),
         )  # fmt: skip
+
+    def _title(self, snapshot: Snapshot) -> str:
+        """Return the name of the person of an account under a root, or the title of the class of a root."""
+        name = snapshot.account.rpartition("/")[2]
+        if snapshot.parent is None:
+            found = classroom.find_class(self.control, name)
+            return "" if found is None else found.title
+        person = self.control.find_person(name) if snapshot.parent == snapshot.root else None
+        return "" if person is None or person.name == name else person.name
 
     def show_state(self, visit: Visit) -> Response:
         """Draw the queue, workers, overruns, the head and versions, for stewards."""

@@ -14,12 +14,13 @@ from fastapi import Response
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter, DiscreetError
 from discreet.query.policy import read_policy
-from discreet.serve.control.model import Rules, Scope, TableEntry
+from discreet.serve.control.model import Rules, Scope, Snapshot, TableEntry
 from discreet.serve.quoting import Target
 from discreet.serve.rules import parse_template
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.builder import suggest_queries
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.forms import RefusedForm
 
 MAX_TEMPLATES = 50
 
@@ -81,11 +82,12 @@ class Declarations:
         return self._draw_rules(visit, entry, entry.rules, None, None)
 
     def _draw_rules(self, visit: Visit, entry: TableEntry, rules: Rules, difference: Any, problem: str | None) -> Response:
+        kept = None if problem is None else RefusedForm("rules", "", problem, visit.form)
         shown = {name: getattr(rules, name) for name in ("epsilon_per_ask", "epsilon_per_day")}
         texts = {name: "" if value is None else f"{float(parse_rational(value, name)):g}" for name, value in shown.items()}
         return self.pages.show(
             visit, "rules", 422 if problem else 200, entry=entry, rules=rules, texts=texts, difference=difference,
-            problem=problem, sentences=describe_rules(entry.rules), toml=write_rules(entry.name, rules),
+            refused=kept, sentences=describe_rules(entry.rules), toml=write_rules(entry.name, rules),
         )  # fmt: skip
 
     def change_rules(self, visit: Visit) -> Response:
@@ -156,8 +158,15 @@ class Declarations:
         difference = compare(entry.policy, policy, ("in force", "proposed"))
         return self._draw_policy(visit, entry, policy, difference, None, effects)
 
+    def _find_widths(self, entry: TableEntry, lineage: list[Snapshot], query: str) -> str:
+        """Return the half-widths of a query's columns at ε = 0.1."""
+        priced = self.web.quoter.price(entry, lineage, query, Target(epsilon="1/10", size=1_000))
+        units = {each.name: each.unit for each in priced.calibrated.bounded.columns}
+        found = [words.describe_accuracy(each, units.get(each.column, "")) for each in priced.quote.columns]
+        return ", ".join(f"{each.column} {each.lines[0][0]}" for each in found)
+
     def _find_effects(self, entry: TableEntry, policy: str) -> list[dict[str, str]]:
-        """Return what three queries cost at an error of 5% before and after."""
+        """Return what three queries cost at an error of 5% before and after, and their half-widths at ε = 0.1."""
         population = self.control.find_population(entry.population)
         lineage = [] if population is None else self.web.find_lineage(population.account)
         if not lineage:
@@ -169,7 +178,8 @@ class Declarations:
             for version in (entry, changed):
                 try:
                     priced = self.web.quoter.price(version, lineage, query.value, Target(error="5%", size=1_000))
-                    costs.append(words.format_cost_short(priced.quote.cost))
+                    widths = self._find_widths(version, lineage, query.value)
+                    costs.append(f"{words.format_cost_short(priced.quote.cost)}; {widths} at ε = 0.1")
                 except DiscreetError as error:
                     costs.append(f"refused: {error}")
             found.append({"text": query.text, "before": costs[0], "after": costs[1]})

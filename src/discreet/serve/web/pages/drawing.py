@@ -121,6 +121,7 @@ def make_environment() -> Environment:
         "seconds": words.format_seconds,
         "bytes": words.format_bytes,
         "path": words.quote_path,
+        "in_words": words.drop_parameters,
         "share": words.format_share,
     }
     environment.globals |= {"static": find_static, "version": __version__, "states": words.STATES}
@@ -155,6 +156,8 @@ class Pages:
             "form_token": "" if login is None else login.csrf,
             "here": request.url.path,
             "has_lab": self.has_lab,
+            "folder": self.web.settings.folder,
+            "refused": None,
         }
         body = self.environment.get_template(f"{name}.html").render(shared | dict(values))
         return HTMLResponse(body, status)

@@ -1,37 +1,29 @@
-"""The lab: figures with parameters, errata, exercises that are checked, attacks on invented tables, and classes.
+"""The lab: figures with parameters, errata, exercises that are checked, and attacks on invented tables.
 
 **Threat.** Students are invited to attack. Nothing here reaches a real table: figures, errata and exercises are computed
 from numbers alone, with parameters that are bounded so that none takes long; attacks run in a worker, by the queue, against
 tables that they invent; a class has an invented table and a root account of its own. The contract of imports says that this
 module, like all of the web process, imports neither a session nor an engine nor the attacks.
-
-Joining a class needs no sign-in, only its code of ten letters; guesses are limited for each address.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
 from threading import BoundedSemaphore
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from fastapi import Request, Response
-from starlette.concurrency import run_in_threadpool
+from fastapi import Response
 
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.serve import classroom
-from discreet.serve.control.model import Job, JobState, Role, Scope
+from discreet.serve.control.model import Job, JobState
 from discreet.serve.control.queue import job_topic
-from discreet.serve.web.api_stewards import find_address
-from discreet.serve.web.limits import RateLimit
-from discreet.serve.web.pages import words
-from discreet.serve.web.pages.drawing import Pages, Visit, read_form, redirect
-from discreet.serve.web.problems import Refusal, not_found
-from discreet.serve.web.signing_in import FORM_TOKEN
+from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.forms import RefusedForm, keep_form
+from discreet.serve.web.problems import not_found
 
 if TYPE_CHECKING:
     from discreet.lab.exercises import Exercise
@@ -40,7 +32,6 @@ if TYPE_CHECKING:
 COSTLY = frozenset({"runs", "draws"})
 """Parameters that are not raised above their default: they only buy precision."""
 ATTACK_SECONDS = 15.0
-NO_CODE = "No open class has this code. Check it with your teacher."
 _COMPUTING = BoundedSemaphore(2)
 
 
@@ -133,7 +124,7 @@ def list_numbers(name: str, options: tuple[tuple[str, Any], ...]) -> list[tuple[
         flat = values.ravel()
         if flat.dtype.kind in "fiu" and flat.size:
             first, last = f"{flat[0]:.6g}", f"{flat[-1]:.6g}"
-            found.append((key, first if flat.size == 1 else f"{first} to {last} ({flat.size:,} numbers)"))
+            found.append((key, first if flat.size == 1 else f"{flat.size:,} numbers, the first {first}, the last {last}"))
     return found
 
 
@@ -151,29 +142,8 @@ class Lab:
 
     def __init__(self, pages: Pages) -> None:
         self.pages, self.web, self.control = pages, pages.web, pages.control
-        self.join_limit = RateLimit(1.0, 100, "join codes")
 
     # Figures, errata, exercises
-
-    def show(self, visit: Visit) -> Response:
-        """Draw what there is."""
-        return self._show(visit, None)
-
-    def _show(self, visit: Visit, opened: tuple[classroom.Class, str] | None) -> Response:
-        from discreet.lab.errata import ERRATA
-        from discreet.lab.exercises import EXERCISES
-        from discreet.lab.figures import FIGURES
-
-        grants = {each.table for each in self.control.list_grants(person=visit.caller.person.id)}
-        classes = [
-            each
-            for each in classroom.list_classes(self.control)
-            if each.name in grants or (visit.caller.is_steward and each.closed is None)
-        ]
-        return self.pages.show(
-            visit, "lab", figures=FIGURES.values(), errata=ERRATA.values(), exercises=EXERCISES.values(),
-            attacks=list(classroom.LAB_ATTACKS), classes=classes, opened=opened,
-        )  # fmt: skip
 
     def show_figure(self, visit: Visit) -> Response:
         """Draw a figure with its parameters."""
@@ -245,8 +215,9 @@ class Lab:
         job = self.control.find_job(visit.field("job")) if len(visit.field("job")) == 32 else None
         if job is not None and (job.kind != "lab_attack" or job.payload.get("attack") != name):
             raise not_found()
-        if job is not None:
-            job = self._wait(job)
+        return self._draw_attack(visit, name, None if job is None else self._wait(job), None)
+
+    def _draw_attack(self, visit: Visit, name: str, job: Job | None, refused: RefusedForm | None) -> Response:
         values = {} if job is None else {key: Fraction(str(each)) for key, each in job.payload["options"].items()}
         fields = [
             Field(
@@ -255,7 +226,7 @@ class Lab:
             )
             for key, each in classroom.LAB_ATTACKS[name].items()
         ]  # fmt: skip
-        return self.pages.show(visit, "lab_attack", attack=name, fields=fields, job=job, states=JobState)
+        return self.pages.show(visit, "lab_attack", refused=refused, attack=name, fields=fields, job=job, states=JobState)
 
     def _wait(self, job: Job) -> Job:
         """Return a job once it has ended, or as it is after a while."""
@@ -270,118 +241,25 @@ class Lab:
     def run_attack(self, visit: Visit) -> Response:
         """Have a worker run an attack."""
         name = visit.path("name")
+        if name not in classroom.LAB_ATTACKS:
+            raise not_found()
         self.web.quote_limit.take(visit.caller.limit_key)
-        known = classroom.LAB_ATTACKS.get(name, {})
+        return keep_form(
+            visit, "attack", lambda: self._run_attack(visit, name), lambda kept: self._draw_attack(visit, name, None, kept)
+        )
+
+    def _run_attack(self, visit: Visit, name: str) -> Response:
+        known = classroom.LAB_ATTACKS[name]
         given = {key: visit.field(key).strip()[:40] for key in known if visit.field(key).strip()}
         job = classroom.enqueue_attack(self.control, name, given, visit.caller.person.id)
         return redirect(f"/lab/attack/{name}?{urlencode({'job': job.id})}")
-
-    # Classes
-
-    def open_class(self, visit: Visit) -> Response:
-        """Open a class, for stewards. Its code is shown once, on the page that answers."""
-        visit.caller.require(Scope.STEWARD)
-        title = visit.field("title").strip()[:100] or "A class"
-        epsilon = parse_rational(visit.field("epsilon", "3").strip()[:40], "epsilon")
-        ration = parse_rational(visit.field("ration", "1").strip()[:40], "ration")
-        rows = visit.field("rows", "500").strip()
-        count = int(rows) if rows.isdigit() and len(rows) < 9 else 0
-        person = visit.caller.person.id
-        return self._show(
-            visit, classroom.open_class(self.control, person, title, epsilon, ration, count, self.web.clock.now())
-        )
-
-    def _find_class(self, visit: Visit) -> tuple[classroom.Class, bool]:
-        """Return a class and whether the visitor is in it. Others, except stewards, find nothing."""
-        found = classroom.find_class(self.control, visit.path("name"))
-        is_member = self.control.find_grant(visit.caller.person.id, visit.path("name")) is not None
-        if found is None or not (is_member or visit.caller.is_steward):
-            raise not_found()
-        return found, is_member
-
-    def show_class(self, visit: Visit) -> Response:
-        """Draw the root that empties as the class asks; for a student, the people to find; for the teacher, all students."""
-        found, is_member = self._find_class(visit)
-        caller = visit.caller
-        entry, grants = self.control.find_table(found.name), self.control.list_grants(table=found.name)
-        root = self.control.find_snapshot(found.name)
-        budgets = self.pages.find_budgets(caller, f"{found.name}/{caller.person.id}") if is_member else None
-        students, scores = [], list[classroom.Score]()
-        if caller.is_steward:
-            for grant in grants:
-                person, snapshot = self.control.find_person(grant.person), self.control.find_snapshot(grant.account)
-                shown = None if snapshot is None else words.describe_snapshot(snapshot)
-                students.append((grant.person if person is None else person.name, shown, snapshot))
-            scores = classroom.list_scores(self.control, found, [each.person for each in grants])
-        own = classroom.find_score(self.control, found, caller.person.id) if is_member else None
-        spent = Fraction(0) if root is None else root.budget.spent
-        return self.pages.show(
-            visit, "lab_class", found=found, entry=entry, root=None if root is None else words.describe_snapshot(root),
-            budgets=budgets, students=students, scores=scores, own=own, is_member=is_member, count=len(grants),
-            targets=classroom.list_targets(found) if is_member else [], limit=f"{ceil(100 * classroom.bound_chance(spent))}%"
-            if spent else "50%", mean=f"{sum(each.right for each in scores) / len(scores):.1f}" if scores else None,
-            query=f"SELECT sick, COUNT(*) AS n FROM {found.name} WHERE dept = 'care' GROUP BY sick",
-        )  # fmt: skip
-
-    def change_class(self, visit: Visit) -> Response:
-        """Guess, for students; close the class, for stewards."""
-        found, is_member = self._find_class(visit)
-        if visit.field("do") == "close":
-            visit.caller.require(Scope.STEWARD)
-            classroom.close_class(self.control, found, self.web.clock.now(), visit.caller.person.id)
-        elif visit.field("do") == "guess" and is_member:
-            guesses = {
-                each.id: answer == "yes"
-                for each in classroom.list_targets(found)
-                if (answer := visit.field(f"person-{each.id}")) in ("yes", "no")
-            }
-            classroom.guess(self.control, found, visit.caller.person.id, guesses)
-        else:
-            raise Refusal(422, "There is no such action. Use the buttons of the page.")
-        return redirect(f"/lab/class/{found.name}")
-
-    # Joining, without a sign-in
-
-    def add_joining(self) -> None:
-        """Add the page that takes a join code."""
-
-        async def show(request: Request) -> Response:
-            return await run_in_threadpool(self.pages.render, request, "lab_join", {"problem": None, "name": ""})
-
-        async def join(request: Request) -> Response:
-            form = await read_form(request)
-            return await run_in_threadpool(self._join, request, lambda key: (form.get(key) or ("",))[0].strip())
-
-        for method, handler in (("GET", show), ("POST", join)):
-            self.pages.app.add_api_route(
-                "/lab/join", handler, methods=[method], include_in_schema=False, response_model=None
-            )
-
-    def _join(self, request: Request, field: Callable[[str], str]) -> Response:
-        caller = self.web.signing.find_caller(request)
-        if caller is not None:
-            self.web.signing.check_form(caller, field(FORM_TOKEN))
-        self.join_limit.take(find_address(self.web, request))
-        name, found = field("name")[:60], classroom.find_by_code(self.control, field("code")[:40])
-        if found is None or (caller is None and not name):
-            problem = NO_CODE if found is None else "Your name is missing. Your teacher sees it."
-            return self.pages.render(request, "lab_join", {"problem": problem, "name": name}, 422)
-        if caller is not None and caller.person.role is Role.READER:
-            raise Refusal(403, "A reader cannot ask. Sign out to join as a student.")
-        person = classroom.join_class(self.control, found, name if caller is None else caller.person, self.web.clock.now())
-        if caller is not None:
-            return redirect(f"/lab/class/{found.name}")
-        return self.web.signing.sign_in(request, person, f"/lab/class/{found.name}")
 
 
 def add_to(pages: Pages) -> None:
     """Add the pages."""
     lab = Lab(pages)
-    pages.add("/lab", lab.show, lab.open_class)
-    lab.add_joining()
     pages.add("/lab/figure/{name}", lab.show_figure)
     pages.add("/lab/figure/{name}/picture", lab.send_picture)
     pages.add("/lab/erratum/{name}", lab.show_erratum)
     pages.add("/lab/exercise/{name}", lab.show_exercise)
     pages.add("/lab/attack/{name}", lab.show_attack, lab.run_attack)
-    pages.add("/lab/class/{name}", lab.show_class, lab.change_class)

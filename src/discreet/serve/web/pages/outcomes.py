@@ -17,23 +17,25 @@ from starlette.concurrency import run_in_threadpool
 from discreet.formats import to_json
 from discreet.query.answer import Answer
 from discreet.remote.wire import answer_from_wire, cost_from_wire
-from discreet.serve.control.model import Ask, AskState, Scope
+from discreet.serve.control.model import RELEASED, Ask, AskState, JobState, Scope
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer
 from discreet.serve.web.api_outcomes import fetch_certificate, find_answered
 from discreet.serve.web.api_stewards import check_certificate
 from discreet.serve.web.pages import words
-from discreet.serve.web.pages.asking import draw_chart
+from discreet.serve.web.pages.charts import draw_chart
 from discreet.serve.web.pages.drawing import Pages, Visit, read_form, redirect
 from discreet.serve.web.pages.showing import SWITCHES, postprocess, view_answer
 from discreet.serve.web.problems import Refusal
 from discreet.serve.web.signing_in import FORM_TOKEN
-from discreet.text import escape_formula
+from discreet.text import escape_formula, to_printable
 
 DOWNLOADS = (
     ("csv", "CSV"), ("spreadsheet", "for spreadsheets"), ("json", "JSON"), ("ndjson", "NDJSON"), ("arrow", "Arrow"),
     ("parquet", "Parquet"), ("svg", "SVG"), ("png", "PNG"), ("vega", "Vega-Lite"),
 )  # fmt: skip
 MAX_LISTED = 50
+CHARGED = (AskState.ANSWERED, AskState.FAILED, AskState.RUNNING, AskState.WAITING)
+"""States in which an ask was charged, or will be unless it is withdrawn."""
 MAX_SEARCHED = 1_000
 
 
@@ -97,15 +99,37 @@ class Outcomes:
             visit, "answer", ask=ask, answer=view_answer(answer), switches=SWITCHES, on=switches, refused=refused,
             suffix=f"?{suffix}" if suffix else "", joined=f"&{suffix}" if suffix else "", downloads=DOWNLOADS, entry=entry,
             cost=None if answer.cost is None else words.format_cost(answer.cost), charged=answer.charged,
-            budgets=None if budgets is None else words.state_budgets(*budgets), notes=answer.list_notes(),
+            notes=answer.list_notes(),
+            budgets=None if budgets is None else words.state_budgets(*budgets, self._find_other(visit, ask)),
             pipeline=answer.pipeline, verdict=verdict, is_own=ask.person == visit.caller.person.id,
             address_of_answer=f"{self.web.settings.address}/a/{ask.id}",
             notebook=write_cell(self.web.settings.address, ask), curl=write_curl(self.web.settings.address, ask),
+            place=self.web.control.find_setting(RELEASED), release=self._describe_release(visit, ask),
             again=_link_again(ask), arithmetic=() if answer.cost is None else answer.cost.explain_addition(),
         )  # fmt: skip
 
+    def _find_other(self, visit: Visit, ask: Ask) -> str | None:
+        """Return the name of who asked, if a steward reads another person's answer; their account is shown then."""
+        if ask.person in ("", visit.caller.person.id):
+            return None
+        person = self.web.control.find_person(ask.person)
+        return ask.person if person is None else to_printable(person.name)
+
+    def _describe_release(self, visit: Visit, ask: Ask) -> str:
+        """Say for a steward what became of a release: the table that it made, or why there is none."""
+        if not visit.caller.is_steward or ask.released is None:
+            return ""
+        job = next((each for each in self.web.control.list_jobs(subject=ask.id) if each.kind == "release"), None)
+        place = self.web.control.find_setting(RELEASED)
+        if job is None or not place:
+            return "No place for tables is set; [released] in serve.toml names one."
+        if job.state is JobState.FAILED:
+            return str((job.error or {}).get("detail", "A worker could not copy it."))
+        table = (job.result or {}).get("table")
+        return f"A worker is copying it into {place}." if table is None else f"It is the table {table} in {place}."
+
     def release(self, visit: Visit) -> Response:
-        """Release an answer for tools that read released tables."""
+        """Release an answer: readers see it, and tools that read released tables."""
         ask = visit.path("ask")
         self.pages.stewardship.release_answer(visit.caller, ask, visit.field("title").strip()[:200])
         return redirect(f"/a/{ask}")
@@ -187,7 +211,7 @@ class Outcomes:
         days: dict[str, list[dict[str, Any]]] = {}
         for ask in asks:
             day = words.format_moment(ask.accepted_at).partition(",")[0]
-            days.setdefault(day, []).append({"ask": ask, "cost": words.format_cost_short(cost_from_wire(ask.cost))})
+            days.setdefault(day, []).append({"ask": ask, "cost": _describe_cost(ask)})
         following = None if cursor is None else urlencode({"cursor": cursor, "state": state, "text": text})
         return self.pages.show(visit, "asks", days=days, following=following, state=state, text=text, all=list(AskState))
 
@@ -216,6 +240,16 @@ class Outcomes:
             writer.writerow([escape_formula(each) for each in texts])
         headers = {"Content-Disposition": 'attachment; filename="asks.csv"'}
         return Response(out.getvalue(), 200, headers, "text/csv; charset=utf-8")
+
+
+def _describe_cost(ask: Ask) -> str:
+    """Return what an ask costs, or that it was free."""
+    if ask.is_free:
+        return "free, answered before"
+    if ask.state not in (*CHARGED, AskState.APPROVAL):
+        return "nothing charged"
+    cost = words.format_cost_short(cost_from_wire(ask.cost))
+    return f"{cost}, not charged yet" if ask.state is AskState.APPROVAL else cost
 
 
 def _explain_missing(job: Any) -> str:

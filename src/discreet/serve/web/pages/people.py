@@ -1,13 +1,16 @@
 """People, grants and tokens. A grant is a place under the root account, so it adds nothing to what is promised.
 
-The secret of a token and a link that signs in are shown once, on the page that answers the form.
+The secret of a token and a link that signs in are shown once, on the page that follows the form.
 """
 
 from fastapi import Response
 
 from discreet.errors import BadParameter
+from discreet.serve.classroom import CLASS_NAME
 from discreet.serve.control.model import Role, Scope
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.forms import RefusedForm, keep_form
+from discreet.serve.web.pages.once import Values, redirect_with, show_once
 from discreet.serve.web.problems import Refusal
 
 
@@ -20,21 +23,28 @@ class People:
 
     def list(self, visit: Visit) -> Response:
         """Draw people and their grants, for stewards."""
-        return self._draw(visit, None)
-
-    def _draw(self, visit: Visit, link: tuple[str, str] | None) -> Response:
         visit.caller.require(Scope.STEWARD)
+        return show_once(self.pages, visit, lambda made: self._draw(visit, made))
+
+    def _draw(self, visit: Visit, made: Values | None, refused: RefusedForm | None = None) -> Response:
         grants: dict[str, list[object]] = {}
         for grant in self.control.list_grants():
             budgets = self.pages.find_budgets(visit.caller, grant.account)
             grants.setdefault(grant.person, []).append((grant, budgets))
         return self.pages.show(
-            visit, "people", people=self.control.list_people(), grants=grants, roles=list(Role), link=link,
-            tables=self.control.list_tables(),
+            visit, "people", people=self.control.list_people(), grants=grants, roles=list(Role), made=made, refused=refused,
+            tables=[each for each in self.control.list_tables() if not CLASS_NAME.fullmatch(each.name)],
         )  # fmt: skip
 
     def change(self, visit: Visit) -> Response:
         """Do what a form of the page asks for."""
+        visit.caller.require(Scope.STEWARD)
+        step, person = visit.field("do"), visit.field("person").strip()
+        form = step if step == "add" else f"{step} {person}"
+        fields = {"id": "person", "person": "person"}
+        return keep_form(visit, form, lambda: self._change(visit), lambda kept: self._draw(visit, None, kept), fields)
+
+    def _change(self, visit: Visit) -> Response:
         caller, person = visit.caller, visit.field("person").strip()
         match visit.field("do"):
             case "add":
@@ -42,12 +52,15 @@ class People:
                 role = self._read_role(visit)
                 self.stewardship.add_person(caller, person, visit.field("name").strip()[:200] or person, role, email)
             case "link":
-                return self._draw(visit, (person, self.stewardship.make_link(caller, person)))
+                link = self.stewardship.make_link(caller, person)
+                return redirect_with(self.pages, visit, "/people", {"person": person, "link": link})
             case "role":
                 self.stewardship.change_person(caller, person, self._read_role(visit), None)
             case "disable" | "enable" as step:
                 self.stewardship.change_person(caller, person, None, step == "disable")
             case "grant":
+                if not visit.field("table"):
+                    raise BadParameter("table", "empty", "none is chosen", "choose one")
                 epsilon = visit.field("epsilon").strip()[:100] or None
                 self.stewardship.grant(caller, person, visit.field("table"), epsilon)
             case "revoke":
@@ -72,12 +85,13 @@ class People:
 
     def show_me(self, visit: Visit) -> Response:
         """Draw who one is, one's grants and tokens."""
-        return self._draw_me(visit, None)
+        return show_once(self.pages, visit, lambda made: self._draw_me(visit, made))
 
-    def _draw_me(self, visit: Visit, secret: str | None) -> Response:
+    def _draw_me(self, visit: Visit, made: Values | None, refused: RefusedForm | None = None) -> Response:
         grants = self.control.list_grants(person=visit.caller.person.id)
         return self.pages.show(
-            visit, "me", tokens=self.control.list_tokens(visit.caller.person.id), secret=secret, now=self.web.clock.now(),
+            visit, "me", refused=refused, made=made, now=self.web.clock.now(),
+            tokens=self.control.list_tokens(visit.caller.person.id),
             grants=[(each, self.pages.find_budgets(visit.caller, each.account)) for each in grants],
             scopes=[each for each in Scope if each is not Scope.STEWARD or visit.caller.is_steward],
             days=int(self.web.settings.token_days),
@@ -88,14 +102,21 @@ class People:
         if visit.field("do") == "revoke":
             self.stewardship.revoke_token(visit.caller, visit.field("token"))
             return redirect("/me")
+        fields = {"scopes": "scope"}
+        return keep_form(
+            visit, "token", lambda: self._add_token(visit), lambda kept: self._draw_me(visit, None, kept), fields
+        )
+
+    def _add_token(self, visit: Visit) -> Response:
         scopes = tuple(Scope(each) for each in visit.fields("scope") if each in set(Scope))
         tables = visit.fields("table") or None
-        days = visit.field("days", "30")
-        lifetime = float(days) if days.isdigit() and 0 < int(days) <= 3650 else 30.0
+        days, most = visit.field("days", "30").strip(), int(self.web.settings.token_days)
+        if not days.isdecimal() or len(days) > 9 or not 1 <= int(days) <= most:
+            raise BadParameter("days", repr(days[:20]), f"not a whole number from 1 to {most}", "give another")
         label = visit.field("label").strip()[:200] or "made in the browser"
         epsilon = visit.field("epsilon").strip()[:100] or None
-        _, secret = self.stewardship.add_token(visit.caller, label, scopes, tables, lifetime, epsilon)
-        return self._draw_me(visit, secret)
+        _, secret = self.stewardship.add_token(visit.caller, label, scopes, tables, float(days), epsilon)
+        return redirect_with(self.pages, visit, "/me", {"secret": secret})
 
 
 def add_to(pages: Pages) -> None:

@@ -20,6 +20,26 @@ from discreet.serve.web.api_stewards import Places, check_certificate, find_addr
 from discreet.serve.web.pages.drawing import Pages, read_form
 from discreet.serve.web.problems import TITLES, Refusal
 
+MEANINGS = {
+    "ask-pending": "The service took the question and has not answered it yet: answers are shown at a fixed time, or a "
+    "steward must approve it.",
+    "bad-parameter": "A number, a name or an option cannot be used. The message names it and what to give instead.",
+    "bad-request": "The address or the body has another form than the API describes.",
+    "conflict": "What was asked for is not possible any more, such as withdrawing what is answered. Load it again.",
+    "discreet-error": "The request was refused for the reason in the message.",
+    "internal-error": "A fault of the service. Nothing of the data is in the message; the steward finds more in its log.",
+    "key-needed": "Asking by the API takes a header Idempotency-Key, so that a repeated request asks nothing twice.",
+    "method-not-allowed": "The address exists, and takes another method, such as POST in place of GET.",
+    "not-acceptable": "The answer is not written in this format. The message lists those that are.",
+    "not-allowed": "You are signed in, and your role, your token or the form does not allow this.",
+    "service-unavailable": "The service has too much to do or is starting. The header Retry-After says when to try again.",
+    "source-refused": "The data cannot be opened now. Only the owner reads why.",
+    "too-large": "The body is longer than the service reads. Send a shorter one.",
+    "too-many-requests": "You sent more than the limit allows. The header Retry-After says when to go on.",
+    "unsupported-media-type": "Send JSON with the header Content-Type: application/json.",
+    "wrong-host": "The service is reached under another name. Use the address that its steward gave you.",
+}
+"""What a problem means where its title or its description in Python does not say it to somebody who reads a page."""
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -99,11 +119,14 @@ def list_errors() -> list[dict[str, str]]:
     found = {}
     for kind, (status, _) in FIELDS.items():
         anchor = re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
-        text = (getdoc(kind) or "").split("\n\n")[0].replace("\n", " ").replace("`", "")
+        described = (getdoc(kind) or "").split("\n\n")[0].replace("\n", " ").replace("`", "")
+        text = MEANINGS.get(anchor, described)
         found[anchor] = {"anchor": anchor, "title": anchor.replace("-", " ").capitalize(), "status": str(status),
                          "text": text, "name": kind.__name__}  # fmt: skip
     for status, (anchor, title) in TITLES.items():
-        found.setdefault(anchor, {"anchor": anchor, "title": title, "status": str(status), "text": f"{title}.", "name": ""})
+        if anchor not in found:
+            text = MEANINGS[anchor]
+            found[anchor] = {"anchor": anchor, "title": title, "status": str(status), "text": text, "name": ""}
     return sorted(found.values(), key=lambda each: each["anchor"])
 
 

@@ -20,6 +20,7 @@ from discreet.serve.web.api_stewards import make_zip
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.builder import suggest_queries
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.forms import RefusedForm, keep_form
 from discreet.serve.web.problems import Refusal
 from discreet.serve.web.signing_in import Caller
 from discreet.serve.web.stewardship import MAX_PLAN, find_epsilon
@@ -34,6 +35,9 @@ class Records:
 
     def list(self, visit: Visit) -> Response:
         """Draw the publications that one may see, and the form that proposes one."""
+        return self._list(visit, None)
+
+    def _list(self, visit: Visit, refused: RefusedForm | None) -> Response:
         page = self.control.list_publications(cursor=visit.field("cursor")[:100] or None, limit=50)
         seen = [each for each in page.items if self._may_see(visit.caller, each)]
         tables = [entry for entry, grant in self.web.list_tables(visit.caller) if grant is not None]
@@ -42,7 +46,9 @@ class Records:
             if tables
             else ""
         )
-        return self.pages.show(visit, "publications", publications=seen, cursor=page.cursor, tables=tables, plan=plan)
+        return self.pages.show(
+            visit, "publications", refused=refused, publications=seen, cursor=page.cursor, tables=tables, plan=plan
+        )
 
     def _may_see(self, caller: Caller | None, publication: Publication) -> bool:
         try:
@@ -53,6 +59,9 @@ class Records:
 
     def propose(self, visit: Visit) -> Response:
         """Propose a publication."""
+        return keep_form(visit, "plan", lambda: self._propose(visit), lambda kept: self._list(visit, kept))
+
+    def _propose(self, visit: Visit) -> Response:
         title = visit.field("title").strip()[:200]
         plan = visit.field("plan").replace("\r\n", "\n")
         if not title or not plan.strip() or len(plan) > MAX_PLAN:

@@ -76,7 +76,7 @@ def describe_chart(answer: Answer, confidence: str) -> str:
     measured = _join([column.name for column in answer.schema[:3]]) + (" and more" if len(answer.schema) > 3 else "")
     count = len(answer.rows)
     if not answer.groups:
-        return f"{measured} as one number each, with {confidence} intervals."
+        return f"{measured} over all rows, with {'intervals' if len(answer.schema) > 1 else 'its interval'} ({confidence})."
     by = _join(answer.groups)
     marked = sum(any(not each.reliable for each in row) for _, row in answer.rows)
     unreliable = f" {marked} of {count} groups have a value that is not reliable." if marked else ""

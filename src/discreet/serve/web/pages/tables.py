@@ -29,7 +29,7 @@ class Tables:
         samples = [] if asks or first is None else self._suggest(first["entry"])
         return self.pages.show(
             visit, "home", cards=cards, asks=asks, waiting=self.pages.count_waiting(visit.caller), samples=samples,
-            answered=AskState.ANSWERED,
+            answered=AskState.ANSWERED, released=self.web.list_released(visit.caller),
         )  # fmt: skip
 
     def _describe(self, visit: Visit, entry: TableEntry, grant: Grant | None) -> dict[str, Any]:
@@ -62,6 +62,7 @@ class Tables:
             rows=[[_show(value) for value in row.values()] for row in rows],
             about={name: _address(entry, query) for name in table.columns if (query := suggest_query(table, name))},
             samples=self._suggest(entry), least=words.format_epsilon(table.least_epsilon),
+            neighbours=words.describe_neighbours(entry.neighbours, table),
             classes=[words.format_seconds(each) for each in entry.classes],
         )  # fmt: skip
 
@@ -70,7 +71,7 @@ class Tables:
         entry, _ = self.web.find_table(visit.caller, visit.path("table"))
         self.web.quote_limit.take(visit.caller.limit_key)
         rows, name = visit.field("rows", "1000"), visit.field("format", "csv")
-        count = min(max(int(rows), 1), MAX_INVENTED) if rows.isdigit() and len(rows) < 9 else 1_000
+        count = min(max(int(rows), 1), MAX_INVENTED) if rows.isdecimal() and len(rows) < 9 else 1_000
         return write_invented(self.web, entry, count, 1, name if name in ("csv", "ndjson", "arrow", "parquet") else "csv")
 
 

@@ -13,19 +13,20 @@ from math import ceil, floor, isfinite
 from typing import Any
 from urllib.parse import quote
 
-from discreet._numbers import format_down, format_up
+from discreet._numbers import format_down, format_up, to_rational
 from discreet.accounting.cost import Cost, format_at, format_percent_up
-from discreet.accounting.currencies import smallest_epsilon
+from discreet.accounting.currencies import Currency, smallest_epsilon
 from discreet.query.calibrate import ColumnAccuracy
 from discreet.query.estimates import SHARE_OF_ROWS
 from discreet.query.schema import Table
 from discreet.serve.control.model import AskState, Snapshot
 from discreet.serve.schedule import format_duration
 
+SMALL_QUESTIONS = "Small questions use up less of a budget than their ε suggests; the bars show what counts."
 STATES = {
     AskState.APPROVAL: "A steward must approve it. Nothing is charged before.",
     AskState.WAITING: "It waits for a worker.",
-    AskState.RUNNING: "It is being answered. The answer leaves at its moment, whatever the data hold.",
+    AskState.RUNNING: "It is being answered. The answer is shown at a fixed time, whatever the data hold.",
     AskState.ANSWERED: "Answered.",
     AskState.FAILED: "It failed after it was charged. Asking it again costs nothing.",
     AskState.REFUSED: "It was refused. Nothing was charged.",
@@ -65,11 +66,13 @@ def describe_snapshot(snapshot: Snapshot) -> BudgetWords:
     )  # fmt: skip
 
 
-def state_budgets(own: BudgetWords, root: BudgetWords) -> str:
-    """State what an analyst has and what everybody has together, in one sentence."""
+def state_budgets(own: BudgetWords, root: BudgetWords, of: str | None = None) -> str:
+    """State what an analyst has and what everybody has together, in one sentence. `of` names whose account it is, if it is
+    not the reader's."""
     if own.account == root.account:
         return f"Everybody together has {root.sentence}."
-    return f"You have {own.sentence}; everybody together has {root.sentence}."
+    has = "You have" if of is None else f"{of} has"
+    return f"{has} {own.sentence}; everybody together has {root.sentence}."
 
 
 def format_epsilon(value: Any) -> str:
@@ -85,30 +88,49 @@ def format_epsilon(value: Any) -> str:
 @lru_cache(maxsize=2_000)
 def format_cost(cost: Cost) -> str:
     """Return the ε of a cost at its δ, rounded up."""
-    return f"ε = {format_up(cost.exact_epsilon[1], 3)}{format_at(cost.delta)}"
+    return f"{format_cost_short(cost)}{format_at(cost.delta)}"
 
 
 @lru_cache(maxsize=2_000)
 def format_cost_short(cost: Cost) -> str:
-    """Return the ε of a cost, for a button."""
-    return f"ε = {format_up(cost.exact_epsilon[1], 3)}"
+    """Return the ε of a cost, for a button: what the amount that is charged promises.
+
+    It is the ε that rules compare, that a refusal names, and that what remains is stated in. The certified ε of the query
+    alone may be less; it is in the notes of a quote, and in the certificate.
+    """
+    if not isfinite(cost.amount):
+        return "ε = ∞"
+    return f"ε = {format_epsilon(smallest_epsilon(cost.currency, to_rational(cost.amount), cost.delta))}"
 
 
 def format_share(share: Fraction | float) -> str:
-    """Return a share in percent, rounded up."""
-    return format_percent_up(Fraction(share))
+    """Return a share in percent, rounded up.
+
+    >>> format_share(0.25), format_share(Fraction(131))
+    ('25%', 'more than all')
+    """
+    return format_percent_up(Fraction(share)) if share <= 1 else "more than all"
+
+
+def explain_shares(currency: Currency) -> str:
+    """Say why the ε of questions do not add up to what is spent; nothing where they do."""
+    return "" if currency.counts_epsilon else SMALL_QUESTIONS
 
 
 def format_half_width(value: float, unit: str = "") -> str:
-    """Return a half-width with three digits, rounded up, and its unit.
+    """Return a half-width with three digits, rounded up, and its unit. Only that of a count is ever 0.
 
     >>> format_half_width(12.01, "rows"), format_half_width(12345.2), format_half_width(0.02, "of the rows")
     ('12.1 rows', '12,346', '2% of the rows')
+    >>> format_half_width(0, "rows")
+    '0 rows: this ε leaves hardly any noise'
     """
     if not isfinite(value):
         return "any value"
     if unit == SHARE_OF_ROWS:
         return f"{format_up(100 * value, 3)}% {unit}"
+    if value == 0:
+        return f"0 {unit}".rstrip() + ": this ε leaves hardly any noise"
     number = f"{ceil(value):,}" if value >= 100 else format_up(value, 3)
     return f"{number} {unit}".rstrip()
 
@@ -118,18 +140,22 @@ class AccuracyWords:
     """How far off a column may be: outright, or over so many rows."""
 
     column: str
-    lines: tuple[tuple[str, str], ...]  # half-width, and the size it holds for
+    lines: tuple[tuple[str, str], ...]  # half-width with its sign, and the size it holds for
+    counts_ranks: bool = False  # whether it is a share of the rows: how far off the rank is, not the value
 
 
 def describe_accuracy(column: ColumnAccuracy, unit: str) -> AccuracyWords:
     """Return the half-widths of a column. `unit` is what the column counts; the error of others is in their own unit."""
     shown = column.unit or unit
+    counts_ranks = shown == SHARE_OF_ROWS
+    sign = "rank ±" if counts_ranks else "±"
     return AccuracyWords(
         column.column,
         tuple(
-            (format_half_width(value, shown), "" if size is None else f"at {size:,} rows")
+            (f"{sign} {format_half_width(value, shown)}", "" if size is None else f"at {size:,} rows")
             for size, value in column.half_widths
         ),
+        counts_ranks,
     )
 
 
@@ -145,6 +171,19 @@ def describe_unit(table: Table) -> str:
         f"One {unit} may have many rows. At most {groups:,} group{'s' * (groups != 1)} and {rows:,} row{'s' * (rows != 1)} "
         f"in each count; the rest of its rows do not."
     )
+
+
+def describe_neighbours(neighbours: str, table: Table) -> str:
+    """Say which difference of two tables is hidden. Who has the relation's name of the field reads it, too.
+
+    >>> from discreet.query.policy import read_policy
+    >>> table = read_policy('table = "t"\\nunit = "id"\\n[columns.id]\\nkind = "integer"')
+    >>> describe_neighbours("add-remove", table)
+    'telling whether one id is in the table (add-remove)'
+    """
+    unit = table.unit if table.unit_columns else "row"
+    told = f"telling whether one {unit} is in the table" if neighbours == "add-remove" else f"telling what one {unit} holds"
+    return f"{told} ({neighbours})"
 
 
 def format_bound(value: Any) -> str:
@@ -205,6 +244,15 @@ def split_figures(text: str) -> list[tuple[bool, str]]:
     """
     parts = re.split(r"([εδρ] = [^\s,;]+)", text)
     return [(i % 2 == 1, part) for i, part in enumerate(parts) if part]
+
+
+def drop_parameters(text: str) -> str:
+    """Return a verdict without its advice to callers of Python.
+
+    >>> drop_parameters("whether the ledger charged for it (give ledger=)")
+    'whether the ledger charged for it'
+    """
+    return re.sub(r" \(give \w+=\)", "", text)
 
 
 def quote_path(text: str) -> str:

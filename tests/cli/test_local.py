@@ -1,0 +1,207 @@
+"""`discreet local`, run as a user runs it: a collection from its plan to its answer."""
+
+import json
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.accounting.shuffling import shuffled_epsilon
+from discreet.local import Collection, Direct, Form, Wire, choose_oracle, encode_many
+from tests.support.console import DISCREET, run
+
+COLOURS = ("collection", "colours", "--values", "red,green,blue", "--epsilon", "2", "--lifetime", "10")
+
+
+def local(*arguments: object) -> dict[str, Any]:
+    """The JSON of a command that succeeds."""
+    done = run("local", *arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def feed(folder: Path, text: str | bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own, with this text on stdin."""
+    content = text.encode() if isinstance(text, str) else text
+    return subprocess.run(
+        [sys.executable, DISCREET, "local", *arguments], cwd=folder, input=content, capture_output=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def colours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Collection:
+    """A collection in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    made = local(*COLOURS)
+    assert made["file"] == "colours.json"
+    return Collection.read(Path("colours.json").read_bytes(), made["id"])
+
+
+def test_a_shuffled_epsilon_is_that_of_the_library() -> None:
+    found = local("shuffle", "--n", "1e4", "--epsilon0", "1", "--delta", "1e-6")
+    bounds = shuffled_epsilon(10_000, 1, 1e-6)
+    assert found["epsilon"] == {"lower": bounds.lower, "upper": bounds.upper}
+    known = local("shuffle", "--n", 10_000, "--epsilon0", 1, "--delta", "1e-6", "--oracle", "projective", "--values", 100)
+    assert known["epsilon"]["upper"] < found["epsilon"]["lower"]
+
+
+def test_two_of_people_epsilon_and_error_give_the_third() -> None:
+    people = local("plan", "--values", 100, "--epsilon", 1, "--error", "1%")
+    assert people["n"] == local("plan", "--values", 100, "--epsilon", 1, "--error", "0.01")["n"]
+    error = local("plan", "--values", 100, "--epsilon", 1, "--n", people["n"], "--delta", "1e-6")
+    best = next(row for row in error["oracles"] if row["oracle"] == error["recommended"])
+    assert 0.00999 < best["share"] <= 0.01
+    assert error["central_half_width"] < best["half_width"] / 100
+    assert 0 < error["shuffled"]["epsilon"]["upper"] < 0.1
+    assert people["shuffled"] is None
+
+
+def test_a_person_reads_which_oracle_what_it_costs_and_the_warning() -> None:
+    done = run("local", "plan", "--values", 10_000, "--epsilon", 1, "--n", 10_000, "--delta", "1e-6")
+    words = " ".join(done.stdout.split())
+    for said in ("Use projective", "trusted curator", "Nothing below", "Shuffled: ε ="):
+        assert said in words
+
+
+def test_a_collection_has_the_values_the_budget_and_the_id_that_are_printed(colours: Collection) -> None:
+    assert colours.domain.labels == ("red", "green", "blue", "other")
+    assert colours.mechanism == choose_oracle(4, 2) == Direct(4, colours.mechanism.odds)
+    assert (colours.lifetime.epsilon, colours.lifetime.reports) == (10, 5)
+    assert local(*COLOURS)["id"] == colours.id  # the same again is the same file
+    other = run("local", *COLOURS[:3], "red,blue", *COLOURS[4:])
+    assert other.returncode == 2
+    assert "--version" in other.stderr
+    once = local("collection", "hours", "--range", "0:23", "--step", 2, "--missing", "none", "--epsilon", "0.1234567891")
+    assert once["values"] == 13
+    assert once["lifetime"]["per"] == "once"
+    assert once["lifetime"]["epsilon"] <= 0.1234567891 + 1e-9
+
+
+def test_a_device_repeats_its_report_and_stops_when_its_budget_is_spent(colours: Collection) -> None:
+    def report(occasion: str) -> Any:
+        return run("local", "encode", "colours.json", "--value", "red", "--store", "device.db", "--occasion", occasion)
+
+    first, again = report("0"), report("0")
+    assert first.returncode == 0
+    assert first.stdout == again.stdout
+    assert len(first.stdout.strip()) == Wire(colours).size
+    assert {report(str(day)).returncode for day in range(1, 5)} == {0}
+    refused = report("5")
+    assert (refused.returncode, refused.stdout) == (3, "")
+
+
+def test_a_device_reads_its_value_from_stdin(colours: Collection, tmp_path: Path) -> None:
+    given = ("encode", "colours.json", "--store", "device.db", "--occasion", "0")
+    done = feed(tmp_path, "red\n", *given)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(done.stdout) == Wire(colours).size + 1
+    assert feed(tmp_path, "blue\n", *given).stdout == done.stdout
+    refused = feed(tmp_path, "red\nblue\n", *given)
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"--store" in refused.stderr
+
+
+@pytest.mark.parametrize("form", ["json", "cbor"])
+def test_reports_of_many_people_are_decoded_from_messages(form: str, colours: Collection, tmp_path: Path) -> None:
+    lines = "red\n" * 150 + "green\n" * 40 + "\n" * 10
+    encoded = feed(tmp_path, lines, "encode", "colours.json", "--form", form)
+    assert encoded.returncode == 0, encoded.stderr
+    assert b"for tests" in encoded.stderr
+    size = Wire(colours, Form(form)).size + (form == "json")
+    assert len(encoded.stdout) == 200 * size
+    path = tmp_path / f"reports.{form}"
+    path.write_bytes(encoded.stdout + encoded.stdout[:size])
+    found = local("decode", "colours.json", path)
+    assert found["reports"] == 200
+    assert found["rejected"]["duplicate"] == 1
+    assert [row["value"] for row in found["rows"]] == ["red", "green", "blue", "other"]
+    assert found["total"]["estimate"] == pytest.approx(200)
+
+
+def test_messages_are_piped_from_one_command_to_the_next(colours: Collection, tmp_path: Path) -> None:
+    encoded = feed(tmp_path, "red\nblue\n", "encode", "colours.json")
+    decoded = feed(tmp_path, encoded.stdout + b"spam\n", "decode", "colours.json", "-", "--json")
+    found = json.loads(decoded.stdout)
+    assert (found["reports"], found["rejected"]["length"], found["collection"]) == (2, 1, colours.id)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "duckdb"])
+def test_a_table_of_integers_is_counted_where_it_is(suffix: str, colours: Collection, tmp_path: Path) -> None:
+    import duckdb
+
+    y = encode_many(colours.mechanism, np.repeat(np.arange(4), [700, 290, 5, 5]))["y"]
+    frame = {"y": y, "collection": np.full(len(y), colours.id[:16])}
+    with duckdb.connect(str(tmp_path / "reports.duckdb")) as database:
+        rows = ", ".join(f"({int(number)}, '{name}')" for number, name in zip(*frame.values(), strict=True))
+        database.execute(f"CREATE TABLE reports AS SELECT * FROM (VALUES {rows}, (1, 'another')) AS t(y, collection)")
+        if suffix != "duckdb":
+            database.execute(f"COPY reports TO '{tmp_path / f'reports.{suffix}'}'")
+    table = ("--table", "reports") if suffix == "duckdb" else ()
+    found = local("decode", "colours.json", tmp_path / f"reports.{suffix}", *table, "--hostile", "1%", "--norm-sub")
+    assert (found["reports"], found["rejected"]["collection"]) == (1000, 1)
+    p, q = colours.mechanism.truth_support, colours.mechanism.other_support
+    assert found["rows"][0]["estimate"] == pytest.approx(float((int((y == 0).sum()) - 1000 * q) / (p - q)))
+    assert found["hostile"]["reports"] == 10
+    assert sum(row["consistent"] for row in found["rows"]) == pytest.approx(1000)
+    joint = local("decode", "colours.json", tmp_path / f"reports.{suffix}", *table, "--simultaneous", "--top", 2)
+    assert [row["value"] for row in joint["rows"]] == ["red", "green"]
+    assert all((row["lower"], row["upper"]) == (row["joint_lower"], row["joint_upper"]) for row in joint["rows"])
+
+
+def test_charts_are_drawn(colours: Collection, tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_bytes(feed(tmp_path, "red\n" * 20, "encode", "colours.json").stdout)
+    assert run("local", "decode", "colours.json", "r.jsonl", "--plot", "answer.svg").returncode == 0
+    assert run("local", "plan", "--values", 20, "--n", 1000, "--epsilon", 1, "--plot", "plan.svg").returncode == 0
+    assert run("local", "simulate", "--values", 20, "--n", 1000, "--epsilon", 1, "--plot", "got.svg").returncode == 0
+    for name in ("answer", "plan", "got"):
+        assert (tmp_path / f"{name}.svg").read_text().startswith("<svg")
+
+
+def test_a_simulation_shows_the_truth_and_repeats_with_its_seed() -> None:
+    arguments = ("simulate", "--values", 50, "--n", "1e6", "--epsilon", 1, "--oracle", "optimised-unary", "--seed", 7)
+    found = local(*arguments)
+    assert found == local(*arguments)
+    assert sum(row["truth"] for row in found["rows"]) == found["n"] == 10**6
+    assert found["covered"] == sum(row["lower"] <= row["truth"] <= row["upper"] for row in found["rows"])
+    assert 0.5 < found["rmse"] / found["expected_rmse"] < 2
+
+
+def test_another_collection_than_the_pinned_one_is_refused(colours: Collection) -> None:
+    done = run("local", "encode", "colours.json", "--value", "red", "--pin", "0" * 64)
+    assert done.returncode == 2
+    assert "--pin" in done.stderr
+    assert colours.id in done.stderr
+    assert run("local", "encode", "colours.json", "--value", "red", "--pin", colours.id).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_reports_of_the_other_client_are_decoded(colours: Collection, tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "client" / "discreet-local.js"
+    lines = json.dumps({"value": "red"}) + "\n"
+    done = subprocess.run(
+        ["node", str(script), "colours.json"], cwd=tmp_path, input=lines * 5, capture_output=True, text=True, check=True
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 5
+    (tmp_path / "js.jsonl").write_text("".join(f"{answer['json']}\n" for answer in answers))
+    assert local("decode", "colours.json", "js.jsonl")["reports"] == 5
+
+
+def test_a_mechanism_that_is_no_set_oracle_says_where_its_estimators_are(tmp_path: Path) -> None:
+    from discreet.local import Integers, Lifetime, OneBitMean
+
+    mean = OneBitMean(10, Fraction(3))
+    path = tmp_path / "mean.json"
+    path.write_bytes(Collection("mean", 1, mean, Integers(0, 10), Lifetime.of(mean, 2)).to_json())
+    (tmp_path / "r.csv").write_text("b\n1\n")
+    done = run("local", "decode", path, tmp_path / "r.csv")
+    assert done.returncode == 2
+    assert "COLLECTION" in done.stderr
+    assert "discreet.local.numeric" in done.stderr

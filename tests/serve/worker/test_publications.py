@@ -1,0 +1,150 @@
+"""Publications that a worker takes: what was quoted, by somebody who may still ask, from the account that was meant."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from threading import Semaphore
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet.ledger.entries import Debit
+from discreet.remote.wire import to_problem
+from discreet.serve.control.errors import StateChanged
+from discreet.serve.control.model import AskState, Job, Publication, PublicationState, Role
+from discreet.serve.worker.refusals import CHANGED
+from discreet.serve.worker.worker import SIDE_KINDS
+from tests.support.served_tables import Service, configure, start_service, write_table
+
+PLAN = """title = "Pay"
+[budget]
+epsilon = 0.2
+[questions.pay]
+sql = "SELECT SUM(pay) AS total FROM people"
+"""
+PEOPLE = ("ada", "bob", "eve", "kim", "lou", "max")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder: Path = tmp_path_factory.mktemp("publications")
+    write_table(folder / "data")
+    with start_service(configure(folder / "data", classes=()), *PEOPLE) as running:
+        yield running
+
+
+def run(service: Service, publication: Publication) -> Publication:
+    """Return a publication that a worker has ended."""
+    service.wait_for_job("publication", publication.id, {"step": "publish"})
+    found = service.control.find_publication(publication.id)
+    assert found is not None
+    return found
+
+
+def list_debits(service: Service, account: str) -> list[Debit]:
+    """Return what an account or one below it paid."""
+    return [each for each in service.list_entries(Debit) if f"{each.account}/".startswith(f"{account}/")]
+
+
+def test_a_policy_that_was_changed_after_the_quote_is_refused(service: Service) -> None:
+    """The mutant publishes under the wide policy: a steward approved less noise and less ε."""
+    approved = service.add_publication(PLAN)
+    policy = service.config.tables["people"].policy
+    narrow = policy.read_text()
+    policy.write_text(narrow.replace("upper = 100", "upper = 1000"))
+    service.worker.tables.open_table("people")
+    refused = run(service, approved)
+    assert (refused.state, refused.problem) == (PublicationState.FAILED, to_problem(CHANGED))
+    unquoted = service.add_publication(PLAN)
+    service.control.change_publication(unquoted.id, unquoted.state, unquoted.state, quote=None)
+    assert run(service, unquoted).problem == to_problem(CHANGED)
+    assert not list_debits(service, "data/ada")
+    policy.write_text(narrow)
+    service.worker.tables.open_table("people")
+
+
+def test_a_quote_is_written_once(service: Service) -> None:
+    """A job may run twice: what stewards approve is what they saw."""
+    quoted = service.add_publication(PLAN)
+    assert quoted.quote is not None
+    service.control.change_publication(quoted.id, quoted.state, PublicationState.APPROVAL)
+    assert service.control.quote_publication(quoted.id, {"cost": {}}) == quoted.quote
+    assert service.wait_for_job("publication", quoted.id, {"step": "quote"}).result == {"quote": quoted.quote}
+    service.control.change_publication(quoted.id, PublicationState.APPROVAL, PublicationState.APPROVAL, quote=None)
+    with pytest.raises(StateChanged, match="not quoted yet"):
+        service.control.approve_publication(quoted.id, "sam")
+    service.control.change_publication(quoted.id, PublicationState.APPROVAL, PublicationState.RUNNING)
+    with pytest.raises(StateChanged):
+        service.control.quote_publication(quoted.id, {"cost": {}})
+
+
+CHANGES: dict[str, Callable[[Service], Any]] = {
+    "bob": lambda service: service.control.change_person("bob", disabled=True),
+    "eve": lambda service: service.control.change_person("eve", role=Role.READER),
+    "kim": lambda service: service.control.pause_account("data/kim", "suspected"),
+    "lou": lambda service: service.control.remove_grant("lou", "people"),
+    "max": lambda service: [service.control.revoke_token(each.id) for each in service.control.list_tokens("max")],
+}
+
+
+@pytest.mark.parametrize("person", CHANGES)
+def test_who_may_not_ask_any_more_gets_neither_an_answer_nor_a_publication(service: Service, person: str) -> None:
+    token = service.control.add_token(person, "notebook")[0].id if person == "max" else None
+    approved = service.add_publication(PLAN, person, token=token)
+    ask = msgspec.structs.replace(service.make_ask(person), token=token)
+    CHANGES[person](service)
+    assert run(service, approved).state is PublicationState.FAILED
+    assert service.wait(service.control.add_ask(ask)).state is AskState.REFUSED
+    assert not list_debits(service, f"data/{person}")
+
+
+def test_what_a_token_with_a_ration_proposed_is_charged_to_its_ration(service: Service) -> None:
+    """The mutant charges the person: a token for ε = 0.15 spends 0.2."""
+    ration = "data/ada/token-1"
+    service.worker.tables.open_account(ration, "data/ada", Fraction(15, 100))
+    before = list_debits(service, "data/ada")
+    assert run(service, service.add_publication(PLAN, account=ration)).state is PublicationState.FAILED
+    assert list_debits(service, "data/ada") == before
+    small = PLAN.replace("0.2", "0.1")
+    assert run(service, service.add_publication(small, account=ration)).state is PublicationState.PUBLISHED
+    assert [each.account for each in list_debits(service, "data/ada")[len(before) :]] == [ration]
+
+
+@pytest.mark.parametrize("account", ["data", "data/adam", "data/bob"])
+def test_an_account_that_is_not_below_the_grants_pays_nothing(service: Service, account: str) -> None:
+    quoted = service.add_publication(PLAN)
+    moved = service.control.change_publication(quoted.id, quoted.state, quoted.state, account=account)
+    assert run(service, moved).state is PublicationState.FAILED
+    assert not [each for each in service.list_entries(Debit) if each.account == account]
+
+
+def test_other_jobs_take_no_slot_of_an_ask(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant with common slots answers nobody while publications or attacks of the lab wait."""
+    go, begun = threading.Event(), Semaphore(0)
+
+    def block(_: Job) -> dict[str, Any]:
+        begun.release()
+        go.wait(20)
+        return {}
+
+    kinds = service.worker.jobs._kinds
+    assert sorted(each for group in SIDE_KINDS for each in group) == sorted(kinds)
+    for kind in ("publication", "lab_attack", "ledger_check"):
+        monkeypatch.setitem(kinds, kind, block)
+    jobs = [
+        service.control.enqueue(kind, str(i)) for i in range(4) for kind in ("publication", "lab_attack", "ledger_check")
+    ]
+    try:
+        for _ in range(2):
+            assert begun.acquire(timeout=10)
+        assert service.wait(service.ask("ada", epsilon="0.03"), 10).state is AskState.ANSWERED
+        assert service.wait_for_job("open_account", "data/ada", {"parent": "data"}).state == "done"
+        assert not begun.acquire(timeout=0)  # one publication and one attack run, and no more
+        assert service.control.count_slots() == service.worker.settings.slots
+    finally:
+        go.set()
+    while any(service.control.find_job(job.id).state != "done" for job in jobs):  # type: ignore[union-attr]
+        time.sleep(0.005)
