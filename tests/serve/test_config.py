@@ -6,11 +6,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from discreet.errors import BadParameter, PlanRefused, SourceRefused
 from discreet.serve.checking import check_service
 from discreet.serve.config import DEFAULT_CLASSES, parse_config, read_config, read_folder
+from discreet.serve.control.model import Role
+from discreet.serve.embedded import make_web_settings
+from discreet.serve.web.oidc import Provider
 from tests.support.served_tables import configure, start_service, write_table
 
 TEAM = """
@@ -238,3 +242,22 @@ def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "people.csv").unlink()
     with pytest.raises(BadParameter, match="one file must be beside"):
         read_folder(tmp_path)
+
+
+def test_groups_of_the_provider_and_a_default_are_roles(tmp_path: Path) -> None:
+    """The mutant knows a group of stewards alone: then no analyst can sign in by the provider."""
+    (tmp_path / "secret").write_text("s3cret\n")
+    text = TEAM.replace("/run/credentials/oidc", str(tmp_path / "secret"))
+    stated = 'analysts = "dp-analysts"\nreaders = "dp-readers"\ndefault_role = "reader"\n[populations.employees]'
+    config = parse_config(text.replace("[populations.employees]", stated), tmp_path)
+    oidc = make_web_settings(config).oidc
+    assert oidc is not None
+    provider = Provider(oidc, "https://dp.example.org/in/callback", httpx.Client())
+    roles = {
+        group: provider._choose_role({"groups": [group]}) for group in ("dp-stewards", "dp-analysts", "dp-readers", "x")
+    }
+    assert roles == {
+        "dp-stewards": Role.STEWARD, "dp-analysts": Role.ANALYST, "dp-readers": Role.READER, "x": Role.READER,
+    }  # fmt: skip
+    with pytest.raises(BadParameter, match="not a role of everybody"):
+        parse_config(text.replace("[populations.employees]", stated.replace('"reader"', '"steward"')), tmp_path)

@@ -6,7 +6,8 @@ a person with the role `student`, which sees invented tables only, and a ration 
 than the root, so a class that pools its answers empties it, which the teacher's page shows.
 
 *Find the person.* Ten people of the table are known by number, age and department; whether each is sick is secret, and as
-likely as not. A student answers for all ten once: a second try would turn the score into an answer that costs nothing.
+likely as not. A student answers for all ten once, and sees the score when the class is closed and takes no more guesses:
+whoever joins twice, under another name, would else turn the first score into an answer that costs nothing.
 
 What is known of a class is a setting of the control database. The seed is there too: rows of a class are about no person,
 and the seed keeps them from students, who cannot guess 128 random bits, and from no one else. Here is no engine and no

@@ -40,6 +40,8 @@ from discreet.serve.schedule import OFF, read_classes
 from discreet.units import Neighbours
 
 DEFAULT_EPSILON, DEFAULT_DELTA, DEFAULT_CURRENCY = Fraction(3), Fraction(1, 10**9), "zcdp"
+DEFAULT_ROLES = ("analyst", "reader")
+"""What everybody at a provider may be."""
 DEFAULT_CLASSES = (1.0, 5.0, 30.0)
 LOOPBACK, DEFAULT_PORT = "127.0.0.1", 8765
 POLICY_SUFFIX = ".policy.toml"
@@ -96,12 +98,15 @@ class TableConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcConfig:
-    """A provider that signs people in."""
+    """A provider that signs people in. Its groups have roles; who is in none of them has `default_role`, or is refused."""
 
     issuer: str
     client: str
     secret_file: Path
     stewards: str | None = None
+    analysts: str | None = None
+    readers: str | None = None
+    default_role: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,6 +478,11 @@ def _read_rules(section: _Section) -> Rules:
 
 
 def _read_oidc(section: _Section | None, path: Callable[[Any, str], Path]) -> OidcConfig | None:
+    def default_role(value: Any, key: str) -> str:
+        if value not in DEFAULT_ROLES:
+            raise BadParameter(key, repr(value), "not a role of everybody", f"take one of: {', '.join(DEFAULT_ROLES)}")
+        return str(value)
+
     if section is None:
         return None
     config = OidcConfig(
@@ -480,6 +490,9 @@ def _read_oidc(section: _Section | None, path: Callable[[Any, str], Path]) -> Oi
         client=section.read("client", _text, "", needed=True),
         secret_file=section.read("secret_file", path, Path(), needed=True),
         stewards=section.read("stewards", _text),
+        analysts=section.read("analysts", _text),
+        readers=section.read("readers", _text),
+        default_role=section.read("default_role", default_role),
     )
     section.refuse_others()
     return config

@@ -266,8 +266,13 @@ def make_web_settings(config: ServiceConfig) -> "WebSettings":
             return BadParameter("sign_in.oidc.secret_file", repr(str(config.oidc)), reason, "check the path")
 
         secret = read_text(config.oidc.secret_file, refuse).strip()
-        stewards = () if config.oidc.stewards is None else (config.oidc.stewards.removeprefix("group:"),)
-        oidc = OidcSettings(config.oidc.issuer, config.oidc.client, secret, stewards=stewards)
+        stewards, analysts, readers = (
+            () if each is None else (each,) for each in (config.oidc.stewards, config.oidc.analysts, config.oidc.readers)
+        )
+        oidc = OidcSettings(
+            config.oidc.issuer, config.oidc.client, secret, stewards=stewards, analysts=analysts, readers=readers,
+            default_role=config.oidc.default_role,
+        )  # fmt: skip
     return WebSettings(
         config.address,
         config.name,

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from discreet.serve.control.errors import PersonExists
-from discreet.serve.control.model import Grant, Person, Role, Rules, Scope, Token
+from discreet.serve.control.model import Grant, Person, Publication, PublicationState, Role, Rules, Scope, Token
 from discreet.serve.web.problems import Refusal
 from discreet.serve.web.signing_in import Caller
 from discreet.serve.web.stewardship import MAX_RATIONS, RATION_DAYS, Stewardship
@@ -165,3 +165,18 @@ def test_a_person_with_the_name_of_a_table_or_of_a_worker_reads_no_lines_of_thei
     for name in ("worker", "oidc"):
         with pytest.raises(PersonExists):
             service.control.add_person(Person(id=name, name=name, role=Role.ANALYST))
+
+
+def test_a_stranger_does_not_see_whose_a_public_publication_is(service: Service) -> None:
+    service.control.add_publication(
+        Publication(
+            id="p1", title="All", table="people", plan="secret plan", by="ada", state=PublicationState.PUBLISHED,
+            created=0.0, is_public=True, approvals=("sam",),
+        )
+    )  # fmt: skip
+    for person, is_known in ((None, False), ("bob", False), ("ada", True), ("sam", True)):
+        client = service.client(person)
+        shown = client.get("/api/v1/publications/p1").json()
+        assert client.get("/api/v1/publications").json()["items"] == [shown]
+        assert ({"by", "approvals", "plan"} <= shown.keys()) is is_known
+        assert ("ada" in str(shown) or "sam" in str(shown) or "secret" in str(shown)) is is_known

@@ -175,10 +175,17 @@ def test_guesses_are_scored_once(lab: LabService) -> None:
     wrong = right | {f"person-{targets[0].id}": "no" if targets[0].is_sick else "yes"}
     assert visitor.post(f"/lab/class/{name}", do="guess").status_code == 422
     assert visitor.post(f"/lab/class/{name}", do="guess", **wrong).status_code == 303
-    assert "9 of 10 right" in visitor.get(f"/lab/class/{name}").text
     page = f"/lab/class/{name}"
+    other, _ = lab.join(code)
+    shown = visitor.get(page).text  # whoever joins twice would read secrets from the first score
+    assert "Your guesses are in" in shown
+    assert "of 10 right" not in shown
     assert visitor.post(page, page="/me", do="guess", **right).status_code == 422  # the score would answer for nothing
     assert classroom.find_score(lab.control, found, person) == classroom.Score(person=person, right=9, of=10)
+    assert lab.visit("sam").post(page, do="close").status_code == 303
+    assert "9 of 10 right" in visitor.get(page).text
+    assert "You did not guess" in other.get(page).text
+    assert other.post(page, page="/me", do="guess", **right).status_code == 409
 
 
 def test_wrong_codes_and_closed_classes_are_refused(lab: LabService) -> None:

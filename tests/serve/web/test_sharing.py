@@ -32,7 +32,7 @@ ASK = {"table": "people", "query": QUERY, "epsilon": 0.1}
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with open_service(tmp_path, replace(OPEN, pages=True, released="the file out.duckdb")) as opened:
+    with open_service(tmp_path, replace(OPEN, pages=True)) as opened:
         opened.add_person("cleo", Role.ANALYST)
         opened.add_person("tess", Role.STEWARD)
         account = AccountState.open("employees/cleo", 3, 1e-9, opened.accounts[0].budget.currency, opened.accounts[0])
@@ -443,3 +443,13 @@ def test_nothing_is_released_where_no_place_is_set(tmp_path: Path) -> None:
         found = other.control.find_ask(ask)
         assert found is not None
         assert found.released is None
+
+
+def test_digits_that_are_no_number_fail_nothing(service: Service) -> None:
+    """`"²".isdigit()` holds, and `int("²")` fails."""
+    browser = sign_in(service, "ada")
+    assert browser.get("/t/people/invented", params={"rows": "²"}).status_code == 200
+    form = {"form_token": find_form_token(browser), "label": "x", "scope": "read", "days": "²"}
+    assert browser.post("/me", data=form).status_code == 422
+    form = {"form_token": find_form_token(sam := sign_in(service, "sam")), "title": "x", "rows": "²"}
+    assert sam.post("/lab", data=form).status_code == 422

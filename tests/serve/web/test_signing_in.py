@@ -253,3 +253,20 @@ def test_a_provider_that_cannot_be_reached_is_said_so(tmp_path: Path) -> None:
 def test_nobody_signs_in_where_no_provider_is_set_up(service: Service) -> None:
     assert service.client().get("/in/oidc").status_code == 404
     assert service.client(address=ADDRESS).get("/in/callback?code=1&state=2").status_code == 404
+
+
+@pytest.mark.parametrize(("default", "status"), [("analyst", 303), (None, 403)])
+def test_who_is_in_no_group_has_the_default_role_or_is_refused(
+    tmp_path: Path, provider: FakeProvider, default: str | None, status: int
+) -> None:
+    provider.claims = {"groups": ["staff"]}
+    oidc = OidcSettings(provider.issuer, "discreet", "secret", stewards=("dp-stewards",), default_role=default)
+    with open_service(tmp_path, replace(OPEN, oidc=oidc)) as opened:
+        client = opened.client()
+        done = client.get("/in/callback", params=provider.authorize(client.get("/in/oidc").headers["location"]))
+        assert done.status_code == status
+        person = opened.control.find_person("eva-e")
+        assert (person is None) is (status == 403)
+        assert person is None or person.role is Role.ANALYST
+        assert opened.web.signing.provider is not None
+        opened.web.signing.provider._client.close()

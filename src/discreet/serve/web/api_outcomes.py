@@ -148,6 +148,8 @@ def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> R
         raise Refusal(429, f"You have {MAX_STREAMS} streams open. Close one.", {"Retry-After": "10"})
 
     async def produce(ask: Ask, last: str | None) -> AsyncIterator[bytes]:
+        if web.streams.get(person, 0) >= MAX_STREAMS:  # others began since the check
+            return
         web.streams[person] = web.streams.get(person, 0) + 1
         try:
             while True:

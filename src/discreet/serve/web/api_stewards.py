@@ -181,13 +181,19 @@ def add_records(router: APIRouter, web: Web, find_caller: Any) -> None:
 
     Reader = Annotated[Caller | None, Depends(find_reader)]  # noqa: N806
 
+    def show(publication: Publication, reader: Caller | None) -> dict[str, Any]:
+        """Return a publication; who sees it because it is public does not see whose it is, who approved it, and its plan."""
+        is_known = reader is not None and stewardship.may_read(reader, publication)
+        hidden = () if is_known else ("by", "approvals", "plan")
+        return {name: value for name, value in show_publication(publication).items() if name not in hidden}
+
     @router.get(
         "/publications", responses=describe_json(PAGE), openapi_extra=ALSO_STRANGERS, summary="Publications that you may see"
     )
     def list_publications(request: Request, reader: Reader, cursor: Cursor = None, limit: Limit = 50) -> Response:
         page = control.list_publications(cursor=cursor, limit=limit)
         seen = [each for each in page.items if _may_see(stewardship, reader, each)]
-        return make_page([show_publication(each) for each in seen], page.cursor, request)
+        return make_page([show(each, reader) for each in seen], page.cursor, request)
 
     @router.post(
         "/publications", status_code=202, responses=describe_json({"type": "object"}, 202), summary="Propose a publication"
@@ -199,7 +205,7 @@ def add_records(router: APIRouter, web: Web, find_caller: Any) -> None:
         "/publications/{publication}", responses=describe_json(), openapi_extra=ALSO_STRANGERS, summary="One publication"
     )
     def find_publication(publication: Id, reader: Reader) -> Response:
-        return json(show_publication(stewardship.find_publication(reader, publication)))
+        return json(show(stewardship.find_publication(reader, publication), reader))
 
     @router.get(
         "/publications/{publication}/folder.zip",

@@ -301,11 +301,12 @@ class Stewardship:
         """Return a publication that the caller may see: a public one, one of their own, or of a table that is granted."""
         found = self.web.control.find_publication(id)
         public = found is not None and found.is_public and found.state is PublicationState.PUBLISHED
-        if found is None or not (public or (caller is not None and self._may_read(caller, found))):
+        if found is None or not (public or (caller is not None and self.may_read(caller, found))):
             raise not_found()
         return found
 
-    def _may_read(self, caller: Caller, found: Publication) -> bool:
+    def may_read(self, caller: Caller, found: Publication) -> bool:
+        """Whether a publication is the caller's, or of a table that is granted, or a steward's to see."""
         if not caller.may_use(found.table):
             return False
         granted = self.web.control.find_grant(caller.person.id, found.table) is not None

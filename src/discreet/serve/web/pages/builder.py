@@ -112,7 +112,7 @@ def _write_group(table: Table, by: str) -> tuple[str, str] | None:
     if kind == "year":
         alias = quote_name(f"year_{name}")
         return f"EXTRACT(year FROM {quoted}) AS {alias}", alias
-    if kind.startswith("bin") and kind[3:].isdigit():
+    if kind.startswith("bin") and kind[3:].isdecimal():
         alias = quote_name(f"{name}_bin")
         return f"{quoted} // {int(kind[3:])} AS {alias}", alias
     return quoted, quoted
@@ -134,7 +134,7 @@ def _write_condition(table: Table, built: Built) -> str:
 
 def _is_number(text: str) -> bool:
     digits = text.removeprefix("-").replace(".", "", 1)
-    return digits.isascii() and digits.isdigit()
+    return digits.isascii() and digits.isdecimal()
 
 
 def suggest_query(table: Table, column: str) -> str | None:

@@ -67,7 +67,7 @@ class Classes:
         epsilon = parse_rational(visit.field("epsilon", "3").strip()[:40], "epsilon")
         ration = parse_rational(visit.field("ration", "1").strip()[:40], "ration")
         rows = visit.field("rows", "500").strip()
-        if not rows.isdigit() or len(rows) > 8:
+        if not rows.isdecimal() or len(rows) > 8:
             raise BadParameter("rows", repr(rows[:20]), "not a whole number", "write one such as 500")
         person, now = visit.caller.person.id, self.web.clock.now()
         opened, code = classroom.open_class(self.control, person, title, epsilon, ration, int(rows), now)

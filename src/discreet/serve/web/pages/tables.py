@@ -71,7 +71,7 @@ class Tables:
         entry, _ = self.web.find_table(visit.caller, visit.path("table"))
         self.web.quote_limit.take(visit.caller.limit_key)
         rows, name = visit.field("rows", "1000"), visit.field("format", "csv")
-        count = min(max(int(rows), 1), MAX_INVENTED) if rows.isdigit() and len(rows) < 9 else 1_000
+        count = min(max(int(rows), 1), MAX_INVENTED) if rows.isdecimal() and len(rows) < 9 else 1_000
         return write_invented(self.web, entry, count, 1, name if name in ("csv", "ndjson", "arrow", "parquet") else "csv")
 
 
