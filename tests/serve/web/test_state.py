@@ -59,6 +59,6 @@ def test_the_reason_for_approval_is_in_decimals(service: Service) -> None:
     service.register(rules=Rules(epsilon_per_ask="1/100", epsilon_per_day="1/30"))
     body = {"table": "people", "query": QUERY, "epsilon": 0.1}
     reason = service.client("ada").post("/api/v1/quotes", json=body).json()["needs_approval"]
-    assert "more than ε = 0.01 at once" in reason
-    assert "more than ε = 0.0333 in a day" in reason
+    assert "the rules allow ε = 0.01 at once" in reason
+    assert "the rules allow ε = 0.0333 in a day" in reason
     service.register()

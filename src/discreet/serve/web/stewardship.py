@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from discreet._numbers import parse_rational
 from discreet.errors import BadParameter, ServiceUnavailable
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import (
@@ -167,6 +168,7 @@ class Stewardship:
             raise not_found()
         reached = [grant for table, grant in granted.items() if tables is None or table in tables]
         if epsilon is not None:
+            parse_rational(epsilon, "epsilon")  # also where the person has no grant, and no account to be limited
             self._limit_rations(caller)
         accounts = {} if epsilon is None else self._name_accounts(reached)
         longest = self.web.settings.token_days
