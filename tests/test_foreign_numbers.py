@@ -253,7 +253,8 @@ def test_every_public_callable_that_takes_a_number_is_tried() -> None:
             call = name if member == name else f"{name}.{member}"
             if numbers and name != "Geometric" and call not in tried:
                 missing.add(call)
-    assert missing <= {"Session.find_bounds"}, missing  # it is charged by `ask`, which is tried
+    # The first is charged by `ask`, which is tried; the second takes the ε of what `calibrate` returned.
+    assert missing <= {"Session.find_bounds", "Session.ask_calibrated"}, missing
 
 
 # Vectors

@@ -82,7 +82,7 @@ def test_a_shell_asks_a_service(tmp_path: Path) -> None:
         )
         assert answer.returncode == 0, answer.stderr
         assert [row["dept"] for row in json.loads(answer.stdout)["rows"]] == ["a", "b", "c"]
-        assert json.loads((tmp_path / "r.json").read_text()) == {"signed": True}
+        assert json.loads((tmp_path / "r.json").read_text()) == {"signed": "/asks/f00/certificate"}
         quote = run(tmp_path, "quote", table, BY_DEPARTMENT, "--epsilon", "1")
         assert "Cost: ε = 1" in quote.stdout
         budget = run(tmp_path, "budget", table)

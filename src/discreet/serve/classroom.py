@@ -7,7 +7,7 @@ than the root, so a class that pools its answers empties it, which the teacher's
 
 *Find the person.* Ten people of the table are known by number, age and department; whether each is sick is secret, and as
 likely as not. A student answers for all ten once, and sees the score when the class is closed and takes no more guesses:
-whoever joins twice, under another name, would else turn the first score into an answer that costs nothing.
+a student who joins twice, under another name, would else turn the first score into an answer that costs nothing.
 
 What is known of a class is a setting of the control database. The seed is there too: rows of a class are about no person,
 and the seed keeps them from students, who cannot guess 128 random bits, and from no one else. Here is no engine and no
@@ -142,7 +142,7 @@ def open_class(
 
 
 def change_code(control: Control, of: Class, by: str | None = None) -> str:
-    """Return a new join code of a class, which is shown once. Its earlier codes let nobody in any more.
+    """Return a new join code of a class, which is shown once. Its earlier codes are void.
 
     Raises:
         BadParameter: if the class is closed.

@@ -265,7 +265,7 @@ class Session(Asking):
         calibrator = self.executor.calibrator
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights, rest)
-        return self._answer(measurement, choice, options, intervals, depends_on, steps)
+        return _answer(self, measurement, choice, options, intervals, depends_on, steps)
 
     def ask_calibrated(
         self,
@@ -281,28 +281,7 @@ class Session(Asking):
         from discreet.query.calibrate import EpsilonChoice
 
         options, intervals = session.RunOptions(id=id, fresh=fresh), queries.IntervalOptions(confidence, simultaneous)
-        return self._answer(measurement, EpsilonChoice(epsilon), options, intervals)
-
-    def _answer(
-        self,
-        measurement: "queries.Measurement",
-        choice: "EpsilonChoice",
-        options: "session.RunOptions",
-        intervals: "queries.IntervalOptions",
-        depends_on: "Sequence[LedgerReference]" = (),
-        steps: "Sequence[PaidStep]" = (),
-    ) -> "queries.Answer":
-        """Reserve, run and record a measurement; `steps` are what was paid on the way to it."""
-        from discreet.session.discovery import combine_costs
-
-        answer = self.executor.run(measurement, options, intervals, depends_on)
-        noted = self.list_notes(grouped=bool(measurement.bounded.query.groups))
-        explanation = " ".join((answer.explanation, *noted, *choice.notes))
-        if steps:
-            combined = combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
-            return replace(combined, notes=(*combined.notes, *_explain_recorded(answer), *self.budget_warnings))
-        notes = (*_explain_epsilon(answer.cost, choice.epsilon), *_explain_recorded(answer), *self.budget_warnings)
-        return replace(answer, explanation=explanation, notes=notes)
+        return _answer(self, measurement, EpsilonChoice(epsilon), options, intervals)
 
     def _list_missing(self, query: "queries.QueryLike", refused: QueryRefused) -> QueryRefused:
         """Return what a refused query lacks, all at once; the refusal itself if it lacks nothing."""
@@ -343,6 +322,28 @@ class Session(Asking):
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
             depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
         )  # fmt: skip
+
+
+def _answer(
+    asked: "Session",
+    measurement: "queries.Measurement",
+    choice: "EpsilonChoice",
+    options: "session.RunOptions",
+    intervals: "queries.IntervalOptions",
+    depends_on: "Sequence[LedgerReference]" = (),
+    steps: "Sequence[PaidStep]" = (),
+) -> "queries.Answer":
+    """Reserve, run and record a measurement; `steps` are what was paid on the way to it."""
+    from discreet.session.discovery import combine_costs
+
+    answer = asked.executor.run(measurement, options, intervals, depends_on)
+    noted = asked.list_notes(grouped=bool(measurement.bounded.query.groups))
+    explanation = " ".join((answer.explanation, *noted, *choice.notes))
+    if steps:
+        combined = combine_costs(asked.calibrator, replace(answer, explanation=explanation), steps)
+        return replace(combined, notes=(*combined.notes, *_explain_recorded(answer), *asked.budget_warnings))
+    notes = (*_explain_epsilon(answer.cost, choice.epsilon), *_explain_recorded(answer), *asked.budget_warnings)
+    return replace(answer, explanation=explanation, notes=notes)
 
 
 def _explain_epsilon(cost: Cost | None, asked: Fraction) -> tuple[str, ...]:

@@ -128,15 +128,15 @@ def test_a_token_with_a_ration_is_charged_to_it_and_asks_of_no_other_population(
     waiting = service.client(token=secret).post("/api/v1/asks", json=ASK)
     assert waiting.status_code == 503, "the account is not open: nothing else is charged meanwhile"
     proposal = {"title": "All", "table": "people", "plan": "x"}
-    assert service.client(token=made["secret"]).post("/api/v1/publications", json=proposal).status_code == 503
+    assert service.client(token=secret).post("/api/v1/publications", json=proposal).status_code == 503
     opened = service.control.find_snapshot("employees/ada")
     assert opened is not None
     service.control.save_snapshots([msgspec.structs.replace(opened, account=account, parent=opened.account)])
-    proposed = service.client(token=made["secret"]).post("/api/v1/publications", json=proposal).json()
+    proposed = service.client(token=secret).post("/api/v1/publications", json=proposal).json()
     assert "account" not in proposed
     found = service.control.find_publication(proposed["id"])
     assert found is not None
-    assert (found.account, found.token) == (account, made["id"])
+    assert (found.account, found.token) == (account, made.id)
     assert service.control.list_jobs(subject=account)[0].payload["parent"] == "employees/ada"
     service.register(name="other", population="others")
     service.control.add_grant(Grant(person="ada", table="other", account="employees/ada", created=0, by="sam"))

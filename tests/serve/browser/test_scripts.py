@@ -175,7 +175,7 @@ def test_parts_that_are_swapped_in_have_no_barrier(served: tuple[Service, str], 
     page.locator("#preview img.chart").wait_for()
     found["quote"] = find_barriers(page)
     page.fill("#query", "SELECT nothing FROM people")
-    page.locator("#quote .problem mark").wait_for()
+    page.locator("#quote .note mark").wait_for()  # quietly, while one types
     found["problem"] = find_barriers(page)
     page.fill("#error", "0,05")
     page.locator("#quote .problem", has_text="comma").wait_for()

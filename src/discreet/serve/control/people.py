@@ -59,7 +59,7 @@ class People(Part):
         by: str | None = None,
     ) -> Person:
         """Change what is given of a person. Who is disabled or becomes a steward is signed out everywhere, and their links
-        end: whoever signed in by a link of another steward's acts as no steward.
+        end: a browser that a link of another steward's signed in acts as no steward.
 
         Raises:
             BadParameter: if there is no such person.

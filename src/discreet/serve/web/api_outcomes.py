@@ -108,7 +108,7 @@ async def fetch_certificate(web: Web, caller: Caller, ask: Ask) -> Job:
     """Return the job that signs the certificate of an ask, when it has ended or after `CERTIFICATE_SECONDS`.
 
     A certificate holds the debit byte for byte, under the signature: who was charged, under which key, and what their
-    account had spent. So it is for who paid, and for stewards; whoever was shown the answer for nothing gets none.
+    account had spent. So it is for who paid, and for stewards; an analyst who was shown the answer for nothing gets none.
 
     Raises:
         Refusal: 403 if another person paid for the answer.

@@ -86,6 +86,9 @@ class Publisher:
             raise
         except DiscreetError as refused:
             self._fail(found, refused)
+        except Exception:  # whose text may hold anything
+            owner_log.exception("a publication could not be quoted")
+            self._fail(found, CLOSED_TABLE)
         quote = {"cost": plan.cost.to_dict(), "fits": plan.fits, "budgets": budgets, "measurement": _hash_plan(plan)}
         return self.control.quote_publication(found.id, quote)
 

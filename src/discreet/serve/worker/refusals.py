@@ -29,7 +29,7 @@ class WorkerStops(Exception):
 
 
 def check_asker(control: Control, person: str, table: str, token: str | None) -> tuple[TableEntry, Grant]:
-    """Return the table and the grant of somebody who asked, as they are now. What they may not ask any more, because they
+    """Return the table and the grant of a person who asked, as they are now. What they may not ask any more, because they
     were shut out, have another role or a token that was revoked, or lost the grant, is refused when a worker takes it:
     between asking and an approval there may be days."""
     with control.reading():

@@ -64,7 +64,7 @@ class AskForm:
 
     @classmethod
     def read(cls, visit: Visit, rows_at_most: int | None = None) -> "AskForm":
-        """Return what was filled in. A group is a tenth of the table at least, until somebody says otherwise."""
+        """Return what was filled in. A group is a tenth of the table at least, until another person says otherwise."""
         empty = cls() if rows_at_most is None else cls(size=str(max(1, rows_at_most // 10)))
         names = ("query", "error", "size", "confidence", "epsilon", "purpose")
         fields = {name: visit.field(name, str(getattr(empty, name))) for name in names}

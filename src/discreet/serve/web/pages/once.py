@@ -3,7 +3,7 @@
 A form is always answered by a redirect, so that loading the page again makes nothing twice. What is to be shown goes with
 the redirect as a cookie for a minute: it lives in the one browser that made it, in no table and in no memory of a process,
 and the page that shows it takes it away. No script can read it. It is signed with the token of the login, so a cookie that
-somebody else has put into the browser is not shown.
+another site has put into the browser is not shown.
 """
 
 import hmac

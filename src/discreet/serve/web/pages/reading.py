@@ -39,7 +39,7 @@ MEANINGS = {
     "unsupported-media-type": "Send JSON with the header Content-Type: application/json.",
     "wrong-host": "The service is reached under another name. Use the address that its steward gave you.",
 }
-"""What a problem means where its title or its description in Python does not say it to somebody who reads a page."""
+"""What a problem means where its title or its description in Python does not say it to another person who reads a page."""
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
