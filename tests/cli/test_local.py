@@ -1,7 +1,6 @@
 """`discreet local`, run as a user runs it: a collection from its plan to its answer."""
 
 import json
-import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -181,7 +180,6 @@ def test_another_collection_than_the_pinned_one_is_refused(colours: Collection) 
     assert run("local", "encode", "colours.json", "--value", "red", "--pin", colours.id).returncode == 0
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 def test_reports_of_the_other_client_are_decoded(colours: Collection, tmp_path: Path) -> None:
     script = Path(__file__).parents[2] / "client" / "discreet-local.js"
     lines = json.dumps({"value": "red"}) + "\n"
