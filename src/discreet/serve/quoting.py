@@ -51,6 +51,8 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 MAX_CACHED = 2_000
 WAIT_SECONDS = 5.0
+MAX_QUEUED = 8
+"""How many quotes wait for a place: each holds a thread that other requests share."""
 
 
 def build_account(lineage: Sequence[Snapshot]) -> AccountState:
@@ -216,6 +218,7 @@ class Quoter:
 
     def __init__(self, threads: int = 2, wait: float = WAIT_SECONDS) -> None:
         self._places, self._wait = threading.BoundedSemaphore(threads), wait
+        self._queue = threading.BoundedSemaphore(threads + MAX_QUEUED)
         self._tables: _Cache[tuple[str, bytes], Table] = _Cache(200)
         self._calibrated: _Cache[tuple[Any, ...], Calibrated] = _Cache()
 
@@ -276,9 +279,15 @@ class Quoter:
 
     @contextmanager
     def _take_place(self) -> Iterator[None]:
-        if not self._places.acquire(timeout=self._wait):
-            raise ServiceUnavailable("Too many queries are being quoted", "try again in a few seconds")
+        full = ServiceUnavailable("Too many queries are being quoted", "try again in a few seconds")
+        if not self._queue.acquire(blocking=False):
+            raise full
         try:
-            yield
+            if not self._places.acquire(timeout=self._wait):
+                raise full
+            try:
+                yield
+            finally:
+                self._places.release()
         finally:
-            self._places.release()
+            self._queue.release()

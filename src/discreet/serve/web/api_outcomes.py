@@ -3,9 +3,8 @@
 Events tell states and moments, which the clock decides. No event tells how far an engine is: that depends on the rows.
 """
 
-import asyncio
-import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -43,7 +42,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
     """Add answers, certificates, events and invented rows."""
 
     @router.get("/asks/{ask}/answer", responses=FILES, summary="The answer, in a format of your choice")
-    def show_answer(
+    async def show_answer(
         ask: Id,
         caller: Annotated[Caller, Depends(find_caller)],
         format: Annotated[str | None, Query(max_length=20)] = None,
@@ -51,8 +50,10 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         if_none_match: Annotated[str | None, Header(max_length=2000)] = None,
     ) -> Response:
         caller.require(Scope.READ)
-        found = find_answered(web, caller, ask)
-        return write_answer(found, choose_format(format, accept), if_none_match)
+        found = await run_in_threadpool(find_answered, web, caller, ask)
+        name = choose_format(format, accept)
+        write = partial(write_answer, found, name, if_none_match)
+        return await (web.drawings.run(caller.person.id, write) if FORMATS[name].is_drawn else run_in_threadpool(write))
 
     @router.get(
         "/asks/{ask}/certificate", responses=describe_json(), summary="The signed certificate; a worker makes it on demand"
@@ -82,7 +83,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         return stream_events(web, found, caller.person.id, last_event_id)
 
     @router.get("/tables/{table}/dummy", responses=FILES, summary="Invented rows, made from the policy alone")
-    def show_invented(
+    async def show_invented(
         table: Name,
         caller: Annotated[Caller, Depends(find_caller)],
         rows: Annotated[int, Query(ge=1, le=MAX_INVENTED)] = 1000,
@@ -91,9 +92,10 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         accept: Annotated[str | None, Header(max_length=2000)] = None,
     ) -> Response:
         caller.require(Scope.READ)
-        entry, _ = web.find_table(caller, table)
+        entry, _ = await run_in_threadpool(web.find_table, caller, table)
         web.quote_limit.take(caller.limit_key)
-        return write_invented(web, entry, rows, seed, format or choose_format(None, accept))
+        write = partial(write_invented, web, entry, rows, seed, format or choose_format(None, accept))
+        return await web.drawings.run(caller.person.id, write)
 
 
 def find_answered(web: Web, caller: Caller, ask: str) -> Ask:
@@ -116,7 +118,7 @@ async def fetch_certificate(web: Web, caller: Caller, ask: Ask) -> Job:
     if ask.person != caller.person.id and not caller.is_steward:
         raise Refusal(403, OTHERS_CERTIFICATE)
     job = await run_in_threadpool(_find_certificate, web, ask)
-    job = await _wait_for_job(web, job, CERTIFICATE_SECONDS)
+    job = await web.bell.wait_for_job(job, CERTIFICATE_SECONDS)
     if job.result is not None and not caller.is_steward:
         certificate = job.result["certificate"]
         debits = [msgspec.json.decode(entry)["id"] for entry in (certificate["entry"], *certificate["earlier"])]
@@ -130,16 +132,6 @@ def _find_certificate(web: Web, ask: Ask) -> Job:
     jobs = web.control.list_jobs(subject=ask.id, limit=20)
     made = next((job for job in jobs if job.kind == "certificate" and job.state is not JobState.FAILED), None)
     return made or web.control.enqueue("certificate", ask.id, person=ask.person, by=ask.person)
-
-
-async def _wait_for_job(web: Web, job: Job, seconds: float) -> Job:
-    """Return a job when it has ended, or as it is after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while job.state in (JobState.QUEUED, JobState.LEASED) and time.monotonic() < deadline and not web.bell.is_closed:
-        await asyncio.sleep(0.05)
-        found: Job | None = await run_in_threadpool(web.control.find_job, job.id)
-        job = found or job
-    return job
 
 
 def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> Response:
