@@ -98,11 +98,12 @@ class Metrics:
             if environ.get("HTTP_HOST", "").lower() not in hosts:
                 start("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
                 return [b"Metrics are read under a name of this machine.\n"]
-            return show(environ, start)
+            shown: Iterable[bytes] = show(environ, start)
+            return shown
 
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         kind = type("MetricsServer", (_ThreadingServer,), {"address_family": family})
-        server = make_server(host, port, answer, kind, _QuietHandler)
+        server: WSGIServer = make_server(host, port, answer, kind, _QuietHandler)
         hosts.update(f"{each}:{server.server_port}" for each in LOOPBACK)
         thread = threading.Thread(target=server.serve_forever, name="discreet-metrics", daemon=True)
         thread.start()
