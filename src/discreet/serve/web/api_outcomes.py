@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from discreet.formats import to_arrow, to_csv, to_json_value
 from discreet.remote.invented import invent_columns
-from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope, TableEntry
+from discreet.serve.control.model import Ask, Job, JobState, Scope, TableEntry
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_objects, write_parquet
 from discreet.serve.web.api_common import PROBLEMS, Id, Name, describe_json, json
 from discreet.serve.web.problems import Refusal, respond
@@ -50,7 +50,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         if_none_match: Annotated[str | None, Header(max_length=2000)] = None,
     ) -> Response:
         caller.require(Scope.READ)
-        found = await run_in_threadpool(find_answered, web, caller, ask)
+        found = await run_in_threadpool(web.find_answered, caller, ask)
         name = choose_format(format, accept)
         write = partial(write_answer, found, name, if_none_match)
         return await (web.drawings.run(caller.person.id, write) if FORMATS[name].is_drawn else run_in_threadpool(write))
@@ -60,7 +60,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
     )
     async def show_certificate(ask: Id, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.READ)
-        found = await run_in_threadpool(find_answered, web, caller, ask)
+        found = await run_in_threadpool(web.find_answered, caller, ask)
         job = await fetch_certificate(web, caller, found)
         if job.error is not None:
             return respond(job.error)
@@ -96,14 +96,6 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         web.quote_limit.take(caller.limit_key)
         write = partial(write_invented, web, entry, rows, seed, format or choose_format(None, accept))
         return await web.drawings.run(caller.person.id, write)
-
-
-def find_answered(web: Web, caller: Caller, ask: str) -> Ask:
-    """Return an ask that has an answer."""
-    found = web.find_ask(caller, ask)
-    if found.state is not AskState.ANSWERED or found.answer is None:
-        raise Refusal(409, f"The ask is {found.state}: it has no answer.", state=found.state.value)
-    return found
 
 
 async def fetch_certificate(web: Web, caller: Caller, ask: Ask) -> Job:

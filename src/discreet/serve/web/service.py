@@ -380,6 +380,13 @@ class Web:
                 raise
             return _leave_out_asker(found)
 
+    def find_answered(self, caller: Caller, ask: str) -> Ask:
+        """Return an ask that has an answer, if the caller may see it."""
+        found = self.find_ask(caller, ask)
+        if found.state is not AskState.ANSWERED or found.answer is None:
+            raise Refusal(409, f"The ask is {found.state}: it has no answer.", state=found.state.value)
+        return found
+
     def list_released(self, caller: Caller) -> list[Ask]:
         """Return the newest released answers, without who asked and who released them: readers see these, and analysts."""
         if not _sees_released(caller) and not caller.is_steward:

@@ -119,10 +119,9 @@ class Publisher:
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        debit = f"publication:{found.id}"
-        check_pause(grant, account, debit)
+        check_pause(grant, account, found.debit_id)
         parsed = parse_workload(f'source = "{found.table}"\n{found.plan}', Path())
-        workload = replace(parsed, ledger=self.tables.config.ledger, account=paying, id=debit, text="")
+        workload = replace(parsed, ledger=self.tables.config.ledger, account=paying, id=found.debit_id, text="")
         return plan_for_session(workload, session), account
 
     def publish(self, job: Job, found: Publication) -> int:
@@ -176,7 +175,7 @@ class Publisher:
         """Refuse what does not fit the account and its parents in whole percents, as for an ask: whether a cost is refused
         would tell an analyst what others spent. Stewards see the exact balance."""
         person = self.control.find_person(found.by)
-        if (person is not None and person.role is Role.STEWARD) or account.has_debit(f"publication:{found.id}"):
+        if (person is not None and person.role is Role.STEWARD) or account.has_debit(found.debit_id):
             return
         shown = build_account(round_parents(self._read_lineage(account)))
         if plan.fits:

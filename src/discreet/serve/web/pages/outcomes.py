@@ -20,7 +20,7 @@ from discreet.query.answer import Answer
 from discreet.remote.wire import answer_from_wire, cost_from_wire
 from discreet.serve.control.model import RELEASED, Ask, AskState, JobState, Scope
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer
-from discreet.serve.web.api_outcomes import fetch_certificate, find_answered
+from discreet.serve.web.api_outcomes import fetch_certificate
 from discreet.serve.web.api_stewards import check_certificate
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.charts import draw_chart
@@ -137,7 +137,7 @@ class Outcomes:
 
     def download(self, visit: Visit) -> Response | Later:
         """Send an answer, or a view of it, as a file."""
-        ask = find_answered(self.web, visit.caller, visit.path("ask"))
+        ask = self.web.find_answered(visit.caller, visit.path("ask"))
         name = choose_format(visit.field("format") or "csv", None)
         write = partial(self._write_file, visit, ask, name)
         return self.pages.draw_later(visit, write) if FORMATS[name].is_drawn else write()
@@ -161,7 +161,7 @@ class Outcomes:
 
     def draw(self, visit: Visit) -> Later:
         """Draw the chart of an answer, or of a view of it."""
-        ask = find_answered(self.web, visit.caller, visit.path("ask"))
+        ask = self.web.find_answered(visit.caller, visit.path("ask"))
         switches = tuple(each for each in SWITCHES if visit.field(each) == "yes")
         answer, _ = postprocess(self._read(ask), switches)
         return self.pages.draw_later(visit, lambda: draw_chart(answer, visit))
@@ -179,7 +179,7 @@ class Outcomes:
                     raise Refusal(401, "You are not signed in. Sign in, and open the page again.")
                 if form_token is not None:
                     signing.check_form(caller, form_token)
-                ask = find_answered(self.web, caller, request.path_params["ask"])
+                ask = self.web.find_answered(caller, request.path_params["ask"])
                 return Visit(request, caller, {}), ask
 
             visit, ask = await run_in_threadpool(recognise)
