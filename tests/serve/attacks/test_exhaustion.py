@@ -39,7 +39,7 @@ def listen(folder: Path, **changes: Any) -> Iterator[Service]:
 @contextmanager
 def connect(service: Service) -> Iterator[socket.socket]:
     host, _, port = service.settings.address.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as opened:
+    with socket.create_connection((host, int(port)), timeout=15) as opened:
         yield opened
 
 
@@ -166,6 +166,7 @@ def test_a_head_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.M
 
 def test_unfinished_requests_make_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_UNFINISHED", 30)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 300.0)
     with listen(tmp_path) as service, ExitStack() as stack:
         opened = [stack.enter_context(connect(service)) for _ in range(100)]
         for each in opened:
