@@ -270,7 +270,7 @@ class Jobs:
         """Record the answer, mirror what it changed, and show it, all at once."""
         recorded = held.record()
         if recorded is not None and recorded != held.encoded:  # another worker was first: what is recorded is shown
-            answer = replace(ask_again(), charged=answer.charged)
+            answer = replace(ask_again(), charged=answer.charged, notes=answer.notes)
             wire = answer_to_wire(answer)
         has_paid = self._has_paid(running.ask, answer)
         if answer.charged and not has_paid:  # the debit of another ask, whose answer was still to come, was continued
