@@ -39,10 +39,10 @@ from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.missing import find_missing
 from discreet.query.parser import MAX_CHARACTERS, read_query
 from discreet.query.policy import read_policy
+from discreet.query.postprocess import explain_view
 from discreet.query.quote import Quote, quote
 from discreet.query.record import measurement_spec
 from discreet.query.schema import Table
-from discreet.query.view import explain_view
 from discreet.remote.wire import table_from_wire
 from discreet.serve.control.model import Snapshot, TableEntry
 from discreet.units import Neighbours
@@ -51,8 +51,6 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 MAX_CACHED = 2_000
 WAIT_SECONDS = 5.0
-MAX_QUEUED = 8
-"""How many quotes wait for a place: each holds a thread that other requests share."""
 
 
 def build_account(lineage: Sequence[Snapshot]) -> AccountState:
@@ -218,7 +216,6 @@ class Quoter:
 
     def __init__(self, threads: int = 2, wait: float = WAIT_SECONDS) -> None:
         self._places, self._wait = threading.BoundedSemaphore(threads), wait
-        self._queue = threading.BoundedSemaphore(threads + MAX_QUEUED)
         self._tables: _Cache[tuple[str, bytes], Table] = _Cache(200)
         self._calibrated: _Cache[tuple[Any, ...], Calibrated] = _Cache()
 
@@ -279,15 +276,9 @@ class Quoter:
 
     @contextmanager
     def _take_place(self) -> Iterator[None]:
-        full = ServiceUnavailable("Too many queries are being quoted", "try again in a few seconds")
-        if not self._queue.acquire(blocking=False):
-            raise full
+        if not self._places.acquire(timeout=self._wait):
+            raise ServiceUnavailable("Too many queries are being quoted", "try again in a few seconds")
         try:
-            if not self._places.acquire(timeout=self._wait):
-                raise full
-            try:
-                yield
-            finally:
-                self._places.release()
+            yield
         finally:
-            self._queue.release()
+            self._places.release()
