@@ -289,8 +289,7 @@ class SqlEngine(ABC):
 
     def _compile(self, bounded: "BoundedQuery", counts: "CellCounts | None" = None) -> str:
         """The statement of the totals, or of these counts."""
-        from discreet.sql.histogram import lower_cell_counts
-        from discreet.sql.totals import lower_totals
+        from discreet.sql.totals import lower_cell_counts, lower_totals
 
         source, unit = self._build_source(bounded.table, bounded.query.joins)
         lowered = (

@@ -31,11 +31,10 @@ from discreet.query.builder import Condition, to_condition, to_sort_keys
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery, clips_values, explain_outside, explain_sensitivity
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
-from discreet.query.postprocess import AnswerRows
+from discreet.query.postprocess import AnswerRows, select_rows
 from discreet.query.schema import Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
-from discreet.query.view import select_rows
 from discreet.vega import Chart
 
 Keys: TypeAlias = tuple[Key, ...]

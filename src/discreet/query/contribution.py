@@ -37,6 +37,7 @@ from discreet.query.aggregates import Histogram, Quantile
 from discreet.query.ast import format_value
 from discreet.query.estimates import AnswerColumn
 from discreet.query.grid import MAX_PRODUCT, MAX_QUOTED, GridRange, columns_in, grid_range_of, list_periods
+from discreet.query.postprocess import check_view
 from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table, accepts
 from discreet.query.statistics import (
     CellCounts,
@@ -48,7 +49,6 @@ from discreet.query.statistics import (
     UnitCount,
 )
 from discreet.query.validate import apply_joins, check_query, kind_of
-from discreet.query.view import check_view
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000

@@ -21,6 +21,7 @@ from sqlglot.errors import ParseError
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.builder import Select
+from discreet.query.postprocess import list_column_kinds
 from discreet.query.refusals import (
     AGGREGATES_HINT,
     DAY_OF_WEEK_HINT,
@@ -57,7 +58,6 @@ from discreet.query.validate import (
     compute_edges,
     suggest_table,
 )
-from discreet.query.view import list_column_kinds
 
 QueryLike: TypeAlias = str | Select | ast.Query
 """A query as SQL text, as it is built in Python, or as it is."""
