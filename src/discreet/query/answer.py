@@ -29,7 +29,7 @@ from discreet.query.aggregates import Quantile
 from discreet.query.ast import WHOLE_ANSWER, All, View
 from discreet.query.builder import Condition, to_condition, to_sort_keys
 from discreet.query.calibrate import Measurement
-from discreet.query.contribution import BoundedQuery, clips_values, explain_outside, explain_sensitivity
+from discreet.query.contribution import BoundedQuery, explain_outside, explain_sensitivity, list_clipped
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
 from discreet.query.postprocess import AnswerRows, select_rows
 from discreet.query.schema import Key
@@ -477,7 +477,7 @@ def release(
         rows=tuple(rows),
         intervals=intervals,
         event=measurement.event,
-        explanation=f"{explain_sensitivity(bounded)} {intervals.explain(clips=clips_values(bounded))}",
+        explanation=f"{explain_sensitivity(bounded)} {intervals.explain(clips=bool(list_clipped(bounded)))}",
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )

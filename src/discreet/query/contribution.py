@@ -138,7 +138,8 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     """Decide what is computed exactly, and prove what one unit can do to it."""
     table = apply_joins(query.joins, table)
     check_query(query, table)
-    check_view(query, table)
+    if query.view != ast.WHOLE_ANSWER:
+        check_view(query, table)
     keys = known_keys(query, table)
     groups = 1 if not query.groups or table.unique else table.max_groups
     if keys is not None:
@@ -238,7 +239,7 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
         change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    clipped = [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in _list_clipped(bounded)]
+    clipped = [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in list_clipped(bounded)]
     kind = "bounds" if bounded.table.discovered else "declared bounds"
     change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
     outside = explain_outside(bounded)
@@ -249,12 +250,8 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
 
 
-def clips_values(bounded: BoundedQuery) -> bool:
-    """Return whether the columns are computed from values that are clipped to bounds."""
-    return bool(_list_clipped(bounded))
-
-
-def _list_clipped(bounded: BoundedQuery) -> list[ast.Value]:
+def list_clipped(bounded: BoundedQuery) -> list[ast.Value]:
+    """Return the values that are clipped to bounds before columns are computed from them."""
     return [*dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())]
 
 
