@@ -43,7 +43,7 @@ def test_the_map_names_modules_that_exist() -> None:
 
 
 def test_a_module_that_does_not_exist_is_noticed() -> None:
-    text = "`query/ast.py`, `query/nowhere.py: read`, `discreet/__init__.py`, `tests/test_architecture.py`, `engines/<name>/`"
+    text = "`query/ast.py`, `query/nowhere.py: read`, `discreet/__init__.py`, `tests/conftest.py`, `engines/<name>/`"
     assert missing_modules(text) == {"query/nowhere.py"}
 
 
