@@ -405,7 +405,7 @@ class Answer:
         return replace(self._with_result(shares), intervals=intervals, explanation=explanation)
 
     def apply_view(self, view: View) -> "Answer":
-        """Show the rows and columns of a view. `query.view` has the proof for the intervals of rows that noise selects."""
+        """Show the rows and columns of a view. `postprocess` has the proof for the intervals of rows that noise selects."""
         sorted_by = (*view.order_by, *self.view.order_by)
         shown = select_rows(
             self.groups, self.columns, self.rows, view, keys_selected=self.keys_selected, sorted_before=self.view.order_by
