@@ -180,8 +180,14 @@ def check_confidence(confidence: Number) -> float:
 
 
 def format_rational(exact: Fraction) -> str:
-    """Format a rational for a message: as it is while that is short, else as the nearest double."""
+    """Format a rational for a message: as it is while that is short, else as the nearest double.
+
+    >>> format_rational(Fraction("2.56")), format_rational(Fraction(1, 3)), format_rational(Fraction(1, 10**6))
+    ('2.56', '1/3', '1e-6')
+    """
     short = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64  # Python writes out no 5000 digits
+    if short and exact.denominator > 1 and Fraction(decimal := _format_digits(exact, 12, ROUND_FLOOR).replace(",", "")) == exact:
+        return decimal
     text = str(exact) if short else ""
     return text if 0 < len(text) <= 16 else repr(nearest_float(exact))
 

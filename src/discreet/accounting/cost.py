@@ -43,7 +43,7 @@ def warn_of_weak_budget(epsilon: Fraction | float, delta: Fraction) -> tuple[str
     ()
     >>> print(*warn_of_weak_budget(Fraction(1000), Fraction(1, 2)), sep="\\n")
     ε = 1,000 promises next to nothing: an answer may be e^1,000 times as likely with one person's rows as without them. \
-Published releases used at most about 20; see docs/choosing-epsilon.md.
+Published releases used at most about 20; see `discreet help choosing-epsilon`.
     δ = 0.5 promises next to nothing about 2 people or more: publishing one record in clear, chosen at random from n, \
 satisfies δ = 1/n. Choose δ far below 1/n, for example 1e-6.
     """
@@ -52,7 +52,8 @@ satisfies δ = 1/n. Choose δ far below 1/n, for example 1e-6.
         shown = format_up(epsilon, SHOWN_DIGITS)
         said.append(
             f"ε = {shown} promises next to nothing: an answer may be e^{shown} times as likely with one person's rows as "
-            f"without them. Published releases used at most about {MAX_USUAL_EPSILON}; see docs/choosing-epsilon.md."
+            f"without them. Published releases used at most about {MAX_USUAL_EPSILON}; see "
+            "`discreet help choosing-epsilon`."
         )
     if delta > MAX_USUAL_DELTA:
         said.append(
