@@ -27,6 +27,9 @@ from discreet.events import Event
 SHOWN_DIGITS = 3
 """How many digits of an ε or an amount people read."""
 
+DUST = Fraction(1, 10**6)
+"""An ε below this is what rounding leaves of a budget: people read 0, programs all digits."""
+
 WEAK_EPSILON = 10
 """Above this ε a plan is warned of: up to it a guarantee is called reasonable [PHK23]."""
 MAX_USUAL_EPSILON = 20
@@ -345,12 +348,19 @@ def describe_budget(budget: Filter, delta: Fraction, at: str = "") -> str:
     >>> from discreet.accounting.currencies import create_budget
     >>> describe_budget(create_budget(2, 1e-9), Fraction(1, 10**9))
     'ε = 2 of 2 remaining, 0% spent (ρ = 0.0541 of 0.0541, zCDP)'
+    >>> from discreet.accounting.currencies import pure_filter
+    >>> describe_budget(pure_filter(2).charge_cost(2 - Fraction(1, 10**8), Fraction(0)), Fraction(0))
+    'ε = 0 of 2 remaining, 100% spent'
     """
     currency = budget.currency
     remaining = format_down(budget.remaining, SHOWN_DIGITS)
     limit = format_up(smallest_epsilon(currency, budget.limit, delta), SHOWN_DIGITS)
-    epsilon = remaining if currency.counts_epsilon else format_down(budget.fitting_epsilon(delta), SHOWN_DIGITS)
-    said = f"ε = {epsilon} of {limit} remaining{at}, {format_percent_up(budget.spent / budget.limit)} spent"
+    fitting = budget.remaining if currency.counts_epsilon else budget.fitting_epsilon(delta)
+    if fitting < DUST:
+        fitting, remaining = Fraction(0), "0"
+    spent = format_percent_up(budget.spent / budget.limit)
+    spent = "more than 99%" if fitting and spent == "100%" else spent
+    said = f"ε = {format_down(fitting, SHOWN_DIGITS)} of {limit} remaining{at}, {spent} spent"
     if currency.counts_epsilon:
         return said
     return f"{said} ({currency.symbol} = {remaining} of {format_down(budget.limit, SHOWN_DIGITS)}, {notion_of(currency)})"
