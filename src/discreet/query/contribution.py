@@ -26,9 +26,8 @@ the bounds is private.
 """
 
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
 from itertools import chain, islice, product
-from typing import Any, cast
+from typing import Any
 
 from discreet import formats
 from discreet._numbers import nearest_float
@@ -37,7 +36,16 @@ from discreet.query import ast
 from discreet.query.aggregates import Histogram, Quantile
 from discreet.query.ast import format_value
 from discreet.query.estimates import AnswerColumn
-from discreet.query.grid import MAX_PRODUCT, MAX_QUOTED, GridRange, columns_in, first_day_of, grid_range_of, list_periods
+from discreet.query.grid import (
+    MAX_PRODUCT,
+    MAX_QUOTED,
+    GridRange,
+    columns_in,
+    grid_range_of,
+    list_conjuncts,
+    list_periods,
+    narrow_periods,
+)
 from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table, accepts
 from discreet.query.statistics import (
     CellCounts,
@@ -186,7 +194,7 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
             raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
         found = grouping_keys(group, table)
         if found is not None:
-            choices.append(_narrow_periods(group, found, query.where))
+            choices.append(narrow_periods(group, found, query.where))
     if len(choices) < len(query.groups):
         return None
     combinations = 1
@@ -219,44 +227,6 @@ def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
             step = 10 ** max(0, -value.digits) if isinstance(value, ast.Round) else 1
             keys = range(integers.lower, integers.upper + 1, step)
             return tuple(keys) if len(keys) <= MAX_KEYS else None
-
-
-def _narrow_periods(group: ast.Grouping, keys: tuple[Key, ...], where: ast.Condition | None) -> tuple[Key, ...]:
-    """Leave out the periods that WHERE makes empty whatever the rows are: by its constants, which are part of the query.
-
-    **Proof** that no row of a left-out period passes WHERE. Clipping and truncating, and so the key k(v) of a value v, are
-    monotone. A condition v ≥ c gives k(v) ≥ k(c), and v ≤ c gives k(v) ≤ k(c); so do the conditions on the truncated v, as
-    the key of a truncated value is its own. v < c is v ≤ c less the finest step: no period begins in between. Which keys
-    are left depends on the query and the declared bounds alone, so it says nothing about the rows; and as only listed keys
-    are answered, a mistake here could lose rows, never privacy.
-    """
-    if group.keys or not isinstance(group.value, ast.DateTrunc):
-        return keys
-    period, starts = group.value.period, cast("tuple[date, ...]", keys)
-    least, most = starts[0], starts[-1]
-    for part in _list_conjuncts(where):
-        match part:
-            case ast.Compare(order=order, left=left, right=ast.Constant(value=date() as constant)):
-                if left not in (group.value, group.value.column):
-                    continue
-                step = timedelta(microseconds=1) if isinstance(constant, datetime) else timedelta(days=1)
-                is_strict = order is ast.Order.LESS and constant.toordinal() > 1
-                first = first_day_of(constant, period)
-                last = first_day_of(constant - step, period) if is_strict else first
-                if order in (ast.Order.MORE, ast.Order.AT_LEAST, ast.Order.EQUAL):
-                    least = max(least, min(first, starts[-1]))
-                if order in (ast.Order.LESS, ast.Order.AT_MOST, ast.Order.EQUAL):
-                    most = min(most, max(last, starts[0]))
-            case _:
-                pass
-    return tuple(start for start in starts if least <= start <= most) or keys
-
-
-def _list_conjuncts(condition: ast.Condition | None) -> tuple[ast.Condition | None, ...]:
-    """Return the conditions that all must hold; those of BETWEEN are two."""
-    if not isinstance(condition, ast.All):
-        return (condition,)
-    return tuple(chain.from_iterable(_list_conjuncts(part) for part in condition.parts))
 
 
 # -- in words --------------------------------------------------------------------------------------------------------------
@@ -327,7 +297,7 @@ def _find_filtered_ends(name: str, bounded: BoundedQuery) -> tuple[bool, bool]:
     ends: tuple[Any, Any] = column.number_bounds or column.moment_bounds
     lower, upper = ends
     below = above = False
-    for part in _list_conjuncts(where):
+    for part in list_conjuncts(where):
         match part:
             case ast.Compare(order=order, left=ast.Ref(column=found), right=ast.Constant() | ast.Number() as right):
                 if found != name or type(right.value) is not type(lower):
