@@ -424,6 +424,8 @@ def parse_range(text: str, flag: str) -> tuple[Fraction, Fraction]:
     lower, colon, upper = text.partition(":")
     if not colon:
         raise BadParameter(flag, repr(text), "not a range", f"write {flag} 0:100")
+    if not lower.strip() or not upper.strip():
+        raise BadParameter(flag, repr(text), "one end of the range is missing", f"write {flag} 0:100")
     return parse_number(lower, flag), parse_number(upper, flag)
 
 

@@ -36,7 +36,16 @@ from discreet.query import ast
 from discreet.query.aggregates import Histogram, Quantile
 from discreet.query.ast import format_value
 from discreet.query.estimates import AnswerColumn
-from discreet.query.grid import MAX_PRODUCT, MAX_QUOTED, GridRange, columns_in, grid_range_of, list_periods
+from discreet.query.grid import (
+    MAX_PRODUCT,
+    MAX_QUOTED,
+    GridRange,
+    columns_in,
+    grid_range_of,
+    list_conjuncts,
+    list_periods,
+    narrow_periods,
+)
 from discreet.query.postprocess import check_view
 from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table, accepts
 from discreet.query.statistics import (
@@ -186,7 +195,7 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
             raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
         found = grouping_keys(group, table)
         if found is not None:
-            choices.append(found)
+            choices.append(narrow_periods(group, found, query.where))
     if len(choices) < len(query.groups):
         return None
     combinations = 1
@@ -285,7 +294,7 @@ def _find_filtered_ends(name: str, bounded: BoundedQuery) -> tuple[bool, bool]:
     ends: tuple[Any, Any] = column.number_bounds or column.moment_bounds
     lower, upper = ends
     below = above = False
-    for part in where.parts if isinstance(where, ast.All) else (where,):
+    for part in list_conjuncts(where):
         match part:
             case ast.Compare(order=order, left=ast.Ref(column=found), right=ast.Constant() | ast.Number() as right):
                 if found != name or type(right.value) is not type(lower):

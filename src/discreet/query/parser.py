@@ -289,7 +289,7 @@ class _Reader:
             raise make_refusal(select, "The query has no FROM", f"write FROM {format_name(name)}")
         allow_only(source, "this")
         if not isinstance(source.this, exp.Table):
-            raise make_refusal(source, "FROM takes the name of one table", f"write FROM {format_name(name)}")
+            raise make_refusal(source.this, "FROM takes the name of one table", f"write FROM {format_name(name)}")
         allow_only(source.this, "this")
         if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != name.lower():
             written = source.this.name or quote_node(source.this.this)
