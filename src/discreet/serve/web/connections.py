@@ -1,7 +1,7 @@
 """How long a connection may take to send a request, and how many may be about to.
 
 **Threat.** Who sends a request a byte at a time, or none at all, holds a connection without signing in; a thousand of these
-use up the files of the process, and nobody else is heard (slow loris). uvicorn ends connections that are idle after a
+use up the files of the process, and no other client is heard (slow loris). uvicorn ends connections that are idle after a
 response, and none that has not sent a whole head. Here each has `HEAD_SECONDS` for the head of a request, and a little
 longer than the guard allows for its body; and where more than `MAX_UNFINISHED` connections have no whole request, the one
 that has waited longest makes room for the newest. Requests that are being answered are not counted: they need a sign-in to

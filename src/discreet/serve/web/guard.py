@@ -86,7 +86,7 @@ class Guard:
             headers[name] = value
         refusal = self._check(scope, headers, hosts)
         if refusal is not None:
-            if refusal.status == 413 and b"expect" not in headers:  # who expects to be told first has not begun to send
+            if refusal.status == 413 and b"expect" not in headers:  # a client that expects 100 has not begun to send
                 await self._discard(receive)
             await to_response(refusal)(scope, receive, self._make_send(send, scope)[0])
             return
