@@ -2,7 +2,7 @@
 
     plan = plan_collection(values=100, epsilon=1, error=0.01)    which oracle, how many people
     Collection, Client                                           what a device is asked, and what it sends
-    count_collection, decode                                     what the reports say, with intervals
+    count_collection, decode_collection                          what the reports say, with intervals
 
 `oracles` has the mechanisms for one of many values, each as one frozen value with exact odds; `draws` is the only randomness
 of a client. `rappor`, `apple`, `microsoft` and `numeric` have the systems that others deployed, with their own parameters.
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from discreet.local.planning import LocalPlan, plan_collection
     from discreet.local.rappor import BasicRappor, Rappor
     from discreet.local.rappor_unknown import UnknownRappor
-    from discreet.local.receiving import count_collection, count_messages
+    from discreet.local.receiving import count_collection, count_messages, decode_collection
     from discreet.local.recovery import Recovery, simulate_recovery
     from discreet.local.simulating import simulate_counts, simulate_population
     from discreet.local.store import FileStore, MemoryStore
+    from discreet.local.systems import MeanAnswer, SystemCounts, count_system, decode_system
     from discreet.local.vectors import list_vectors, write_vectors
     from discreet.local.wire import Form, Wire
 
@@ -54,10 +55,11 @@ _HOMES = {
     "planning": "LocalPlan plan_collection",
     "rappor": "BasicRappor Rappor",
     "rappor_unknown": "UnknownRappor",
-    "receiving": "count_collection count_messages",
+    "receiving": "count_collection count_messages decode_collection",
     "recovery": "Recovery simulate_recovery",
     "simulating": "simulate_counts simulate_population",
     "store": "FileStore MemoryStore",
+    "systems": "MeanAnswer SystemCounts count_system decode_system",
     "vectors": "list_vectors write_vectors",
     "wire": "Form Wire",
 }
@@ -97,6 +99,7 @@ __all__ = [
     "LocalAnswer",
     "LocalEstimate",
     "LocalPlan",
+    "MeanAnswer",
     "MemoryStore",
     "OneBitMean",
     "PrefixSearch",
@@ -106,6 +109,7 @@ __all__ = [
     "RoundedBit",
     "SequenceFragmentPuzzle",
     "Subset",
+    "SystemCounts",
     "Texts",
     "Unary",
     "UnknownRappor",
@@ -115,9 +119,12 @@ __all__ = [
     "count_collection",
     "count_messages",
     "count_reports",
+    "count_system",
     "d_bit_flip",
     "d_bit_flip_pm",
     "decode",
+    "decode_collection",
+    "decode_system",
     "draw_days",
     "draw_errors",
     "draw_recovery",
