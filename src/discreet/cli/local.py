@@ -11,7 +11,7 @@ import typer
 from discreet.cli.app import ASKING, App, app
 from discreet.cli.completion import TABLE_SUFFIXES, complete_files, complete_words
 from discreet.cli.options import ANSWER_PANEL, COST_PANEL, Json, make_option, split_list
-from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_warning
+from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -373,10 +373,11 @@ def local_simulate(
     from discreet.local.recovery import simulate_recovery
 
     _check_chart(plot)
-    found = simulate_recovery(
-        values, _parse_count(n, "--n"), parse_number(epsilon, "epsilon"), oracle=_parse_oracle(oracle), truth=truth,
-        seed=seed, confidence=parse_number(confidence, "confidence"),
-    )  # fmt: skip
+    with show_progress("simulating …") as on_progress:
+        found = simulate_recovery(
+            values, _parse_count(n, "--n"), parse_number(epsilon, "epsilon"), oracle=_parse_oracle(oracle), truth=truth,
+            seed=seed, confidence=parse_number(confidence, "confidence"), on_progress=on_progress,
+        )  # fmt: skip
     if plot is not None:
         found.plot(plot)
     if json:

@@ -191,7 +191,7 @@ class MeanAnswer:
     >>> counts = count_system(OneBitMean(10, Fraction(3)), {"b": [1] * 600 + [0] * 400})
     >>> answer = decode_system(counts)
     >>> answer.mean.value, round(answer.mean.lower, 2), round(answer.mean.upper, 2)
-    (7.0, 6.37, 7.61)
+    (7.0, 6.38, 7.61)
     """
 
     mechanism: Any
