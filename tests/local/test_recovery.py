@@ -45,7 +45,7 @@ def test_wrong_truths_are_refused() -> None:
 
 
 @pytest.mark.parametrize("oracle", ["hashed", "hadamard", "projective"])
-def test_many_values_are_simulated_and_progress_is_told(oracle: str) -> None:
+def test_many_values_are_simulated_and_progress_is_reported(oracle: str) -> None:
     told: list[float] = []
     found = simulate_recovery(20_000, 100_000, 4, oracle=oracle, seed=1, on_progress=told.append)
     assert len(found.truth) == 20_000

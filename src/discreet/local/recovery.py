@@ -123,7 +123,7 @@ def simulate_recovery(
 
     `oracle` is one of `list_oracles`, the recommended one unless given; `truth` is "zipf" (value v has a share in proportion
     to 1/(v + 1)), "flat", or the number of people with each value. Thousands of values take seconds to minutes, as
-    `simulate_counts` says; `on_progress` is told the share that is done.
+    `simulate_counts` says; `on_progress` receives the share that is done.
 
     >>> recovery = simulate_recovery(values=10, n=10**6, epsilon=1, seed=1)
     >>> recovery.truth[0], recovery.answer.n, len(recovery.answer.rows)

@@ -40,7 +40,7 @@ def simulate_counts(
     """Draw the counts of reports of `holders[v]` people with each value v.
 
     The time grows with the number of values times that of cells, or with the number of people if that is less;
-    `on_progress` is told the share that is done.
+    `on_progress` receives the share that is done.
 
     >>> from fractions import Fraction
     >>> counts = simulate_counts(Direct(3, Fraction(3)), [10**9, 0, 0], seed=1)
