@@ -10,6 +10,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from discreet._exports import export_lazily
+
 if TYPE_CHECKING:
     from discreet._numbers import Bounds
     from discreet.accounting import (
@@ -78,55 +80,58 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOMES = {
-    "discreet._numbers": "Bounds",
-    "discreet.accounting": (
-        "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta gaussian_epsilon gdp "
-        "lifetime_epsilon posterior_range pure renyi shuffled_epsilon tcdp trade_off true_positive_rate zcdp"
-    ),
-    "discreet.auditor": "Finding audit",
-    "discreet.errors": (
-        "AskPending BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
-        "LedgerCorrupted LedgerUnavailable NotFound NotSignedIn QueryRefused ServiceChanged ServiceUnavailable "
-        "SourceQuarantined SourceRefused TheoremNotApplicable"
-    ),
-    "discreet.events": "Event compose group parallel repeat shuffle subsample",
-    "discreet.mechanisms": (
-        "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalPartitionSelection "
-        "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
-    ),
-    "discreet.noise": "SelectionRule",
-    "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
-    "discreet.query.builder": "col count count_units select when",
-    "discreet.session.connect": "connect",
-    "discreet.testing": "assert_private",
-    "discreet.units": "Neighbours Sensitivity",
-    "discreet.workload": "Workload WorkloadQuery publish read_workload",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-_PARTS = {
-    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "local", "mechanisms", "noise", "planner",
-    "remote", "session", "testing", "units", "workload",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Public names are fetched from their homes when they are first used, so that `import discreet` costs nothing."""
-    if name in _PARTS:
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = getattr(import_module(_HOME[name]), name)
-    return globals()[name]
+# Public names are fetched from their homes when they are first used, so that `import discreet` costs nothing.
+__getattr__, __dir__ = export_lazily(
+    globals(),
+    {
+        "discreet._numbers": "Bounds",
+        "discreet.accounting": (
+            "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta gaussian_epsilon gdp "
+            "lifetime_epsilon posterior_range pure renyi shuffled_epsilon tcdp trade_off true_positive_rate zcdp"
+        ),
+        "discreet.auditor": "Finding audit",
+        "discreet.errors": (
+            "AskPending BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
+            "LedgerCorrupted LedgerUnavailable NotFound NotSignedIn QueryRefused ServiceChanged ServiceUnavailable "
+            "SourceQuarantined SourceRefused TheoremNotApplicable"
+        ),
+        "discreet.events": "Event compose group parallel repeat shuffle subsample",
+        "discreet.mechanisms": (
+            "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalPartitionSelection "
+            "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
+        ),
+        "discreet.noise": "SelectionRule",
+        "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
+        "discreet.query.builder": "col count count_units select when",
+        "discreet.session.connect": "connect",
+        "discreet.testing": "assert_private",
+        "discreet.units": "Neighbours Sensitivity",
+        "discreet.workload": "Workload WorkloadQuery publish read_workload",
+    },
+    parts={
+        "accounting",
+        "auditor",
+        "codec",
+        "errors",
+        "events",
+        "lab",
+        "ledger",
+        "local",
+        "mechanisms",
+        "noise",
+        "planner",
+        "remote",
+        "session",
+        "testing",
+        "units",
+        "workload",
+    },
+)
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Load the magics of notebooks: `%load_ext discreet`, then `%discreet SOURCE` and `%%ask`."""
     import_module(f"{__name__}.magic").load(shell)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_PARTS})
 
 
 __all__ = [

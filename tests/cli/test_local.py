@@ -11,7 +11,29 @@ import numpy as np
 import pytest
 
 from discreet.accounting.shuffling import shuffled_epsilon
-from discreet.local import Collection, Direct, Form, Wire, choose_oracle, encode_many
+from discreet.local import (
+    BasicRappor,
+    Collection,
+    CountMeanSketch,
+    Direct,
+    DuchiMean,
+    Form,
+    HadamardCountMeanSketch,
+    Integers,
+    Lifetime,
+    Listed,
+    OneBitMean,
+    Rappor,
+    SequenceFragmentPuzzle,
+    Texts,
+    UnknownRappor,
+    Wire,
+    choose_oracle,
+    d_bit_flip_pm,
+    encode_many,
+    one_bit_rrpm,
+)
+from discreet.local.collection import least_cost
 from tests.support.console import DISCREET, run
 
 COLOURS = ("collection", "colours", "--values", "red,green,blue", "--epsilon", "2", "--lifetime", "10")
@@ -192,14 +214,72 @@ def test_reports_of_the_other_client_are_decoded(colours: Collection, tmp_path: 
     assert local("decode", "colours.json", "js.jsonl")["reports"] == 5
 
 
-def test_a_mechanism_that_is_no_set_oracle_says_where_its_estimators_are(tmp_path: Path) -> None:
-    from discreet.local import Integers, Lifetime, OneBitMean
+def write_collection(path: Path, mechanism: Any, domain: Any) -> Collection:
+    made = Collection(path.stem, 1, mechanism, domain, Lifetime(cost := least_cost(mechanism, "once"), cost, "once"))
+    path.write_bytes(made.to_json())
+    return made
 
-    mean = OneBitMean(10, Fraction(3))
-    path = tmp_path / "mean.json"
-    path.write_bytes(Collection("mean", 1, mean, Integers(0, 10), Lifetime.of(mean, 2)).to_json())
-    (tmp_path / "r.csv").write_text("b\n1\n")
-    done = run("local", "decode", path, tmp_path / "r.csv")
-    assert done.returncode == 2
-    assert "COLLECTION" in done.stderr
-    assert "discreet.local.numeric" in done.stderr
+
+HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
+SKETCHES = CountMeanSketch(Fraction(9), 4, 32, "f"), CountMeanSketch(Fraction(9), 4, 32, "w")
+KINDS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
+    "one-bit mean": (OneBitMean(10, Fraction(3)), Integers(20, 30), ("22", "29")),
+    "duchi mean": (DuchiMean(10, Fraction(3)), Integers(0, 10), ("2", "9")),
+    "1BitRRPM": (one_bit_rrpm(10, 5, 1), Integers(0, 10), ("2", "9")),
+    "dBitFlipPM": (d_bit_flip_pm(11, 4, 2), Integers(0, 10), ("2", "9")),
+    "basic rappor": (BasicRappor.of(3, HALF, THIRD, Fraction(3, 4)), Listed(("red", "blue")), ("red", "blue")),
+    "rappor": (Rappor(32, 2, 4, HALF, THIRD, Fraction(3, 4), "x"), Texts(), ("red", "blue")),
+    "count mean sketch": (SKETCHES[0], Texts(), ("red", "blue")),
+    "hadamard count mean sketch": (HadamardCountMeanSketch(Fraction(9), 4, 32, "h"), Texts(), ("red", "blue")),
+    "sequence fragment puzzle": (SequenceFragmentPuzzle(4, "_abc", *SKETCHES, pieces=4), Texts(), ("abca", "ccbb")),
+    "unknown rappor": (
+        UnknownRappor(
+            4, "_abc", 2, Rappor(32, 2, 4, HALF, THIRD, Fraction(3, 4), "x"), BasicRappor.of(16, HALF, THIRD, Fraction(3, 4))
+        ),
+        Texts(),
+        ("abca", "ccbb"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_collection_is_encoded_and_decoded(kind: str, tmp_path: Path) -> None:
+    mechanism, domain, (one, two) = KINDS[kind]
+    made = write_collection(tmp_path / "asked.json", mechanism, domain)
+    sent = feed(tmp_path, f"{one}\n" * 30 + f"{two}\n" * 10, "encode", "asked.json")
+    assert sent.returncode == 0, sent.stderr
+    (tmp_path / "sent.jsonl").write_bytes(sent.stdout + b"spam\n")
+    (tmp_path / "texts.txt").write_text(f"{one}\n{two}\n\n")
+    texts = ("--candidates", tmp_path / "texts.txt") if isinstance(domain, Texts) else ()
+    found = local("decode", tmp_path / "asked.json", tmp_path / "sent.jsonl", *texts)
+    assert (found["collection"], found["reports"], found["rejected"]["length"]) == (made.id, 40, 1)
+    rows = [found["mean"]] if "mean" in found else found["rows"]
+    assert rows
+    assert all(row["lower"] <= row["upper"] for row in rows)
+    if isinstance(domain, Texts):
+        assert {row["value"] for row in rows} <= {one, two, "(missing)", "____"}
+    shown = run("local", "decode", tmp_path / "asked.json", tmp_path / "sent.jsonl", *texts)
+    assert shown.returncode == 0, shown.stderr
+    assert "40 reports" in shown.stdout
+
+
+def test_what_an_answer_cannot_have_is_refused_by_its_flag(tmp_path: Path) -> None:
+    write_collection(tmp_path / "mean.json", *KINDS["one-bit mean"][:2])
+    write_collection(tmp_path / "sites.json", *KINDS["rappor"][:2])
+    (tmp_path / "mean.csv").write_text("b\n1\n")
+    (tmp_path / "sites.csv").write_text("c,w0\n1,7\n")
+    (tmp_path / "texts.txt").write_text("red\n")
+    wrong: list[tuple[str, str, tuple[object, ...]]] = [
+        ("mean", "--top", ("--top", 3)),
+        ("mean", "--plot", ("--plot", tmp_path / "a.svg")),
+        ("mean", "--norm-sub", ("--norm-sub",)),
+        ("mean", "--candidates", ("--candidates", tmp_path / "texts.txt")),
+        ("sites", "--candidates", ()),
+        ("sites", "--candidates", ("--candidates", tmp_path / "absent.txt")),
+        ("sites", "--hostile", ("--candidates", tmp_path / "texts.txt", "--hostile", "1%")),
+        ("sites", "--norm-sub", ("--candidates", tmp_path / "texts.txt", "--norm-sub")),
+    ]
+    for name, flag, given in wrong:
+        done = run("local", "decode", tmp_path / f"{name}.json", tmp_path / f"{name}.csv", *given)
+        assert (done.returncode, done.stdout) == (2, ""), (name, given)
+        assert flag in done.stderr, done.stderr

@@ -55,8 +55,8 @@ def test_joint_counts_are_unbiased():
         mean = np.zeros((2, 2))
         pairs = product(distribute_reports(part, left).items(), distribute_reports(part, right).items())
         for (one, chance), (two, other) in pairs:
-            bits = [np.array([unpack_bits(report[1:], 2)], float) for report in (one, two)]
-            mean += float(chance * other) * unknown._join(*bits)[0]
+            first, second = (np.array(unpack_bits(report[1:], 2)) for report in (one, two))
+            mean += float(chance * other) * unknown.join_grams(1, first, second, np.outer(first, second))[0]
         expected = np.zeros((2, 2))
         expected[left, right] = 1
         assert mean == pytest.approx(expected, abs=1e-12)
@@ -65,7 +65,8 @@ def test_joint_counts_are_unbiased():
 def test_joint_counts_have_the_stated_variance_where_no_one_has_both():
     unknown, n = make_unknown(), 4000
     one, two = (bernoulli(unknown.part.other_support, n * 16, seeded_bits(seed)).reshape(n, 16) for seed in (1, 2))
-    joint, variance = unknown._join(one.astype(float), two.astype(float))
+    one, two = one.astype(np.int64), two.astype(np.int64)
+    joint, variance = unknown.join_grams(n, one.sum(axis=0), two.sum(axis=0), one.T @ two)
     scores = (joint / np.sqrt(variance)).ravel()
     assert abs((scores**2).mean() - 1) < DEVIATIONS * np.sqrt(2 / 256)
 
@@ -76,7 +77,7 @@ def test_unknown_texts_are_found():
     draws = BulkDraws(7)
     reports = [unknown.draw(texts[i % 3 > 0], draws) for i in range(1500)]
     assert all(unknown.is_valid(report) for report in reports)
-    found = unknown.find_candidates(reports, 1 - Fraction(1, 10**6))
+    found = unknown.find_candidates(unknown.count_grams(reports), 1 - Fraction(1, 10**6))
     assert set(found) == set(texts)
     counts = unknown.word.count(unknown.split(report)[2] for report in reports)
     estimates = {each.candidate: each for each in decode(unknown.word, counts, found)}

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet import BadParameter
 from discreet.local import (
     Client,
     Collection,
@@ -14,12 +13,10 @@ from discreet.local import (
     Integers,
     Lifetime,
     MemoryStore,
-    OneBitMean,
     choose_oracle,
     count_collection,
     count_messages,
     count_reports,
-    odds_for_epsilon,
 )
 from discreet.local.wire import Wire
 
@@ -75,10 +72,3 @@ def test_a_table_with_a_collection_and_a_version_counts_only_its_own() -> None:
 
 def test_no_messages_are_no_reports() -> None:
     assert count_messages(make("hashed"), []).n == 0
-
-
-def test_a_collection_without_a_set_oracle_is_refused() -> None:
-    mean = OneBitMean(10, odds_for_epsilon(1))
-    collection = Collection("mean", 1, mean, Integers(0, 10), Lifetime.of(mean, 2))
-    with pytest.raises(BadParameter, match=r"discreet\.local\.numeric"):
-        count_messages(collection, [])

@@ -40,5 +40,16 @@ def test_wrong_truths_are_refused() -> None:
         simulate_recovery(3, 10, 1, truth=[1, 2, 3])
     with pytest.raises(BadParameter, match="fewer"):
         simulate_recovery(3, 10**13, 1)
-    with pytest.raises(BadParameter, match="take long to simulate"):
-        simulate_recovery(100_000, 1000, 1)
+    with pytest.raises(BadParameter, match="do not fit in memory"):
+        simulate_recovery(10**6 + 1, 10**7, 1)
+
+
+@pytest.mark.parametrize("oracle", ["hashed", "hadamard", "projective"])
+def test_many_values_are_simulated_and_progress_is_reported(oracle: str) -> None:
+    told: list[float] = []
+    found = simulate_recovery(20_000, 100_000, 4, oracle=oracle, seed=1, on_progress=told.append)
+    assert len(found.truth) == 20_000
+    assert found.truth[0] > 9_000
+    assert found.covered >= 18_500  # 95% of them, less 20 standard deviations
+    assert told == sorted(told)
+    assert told[-1] == 1

@@ -1,8 +1,8 @@
 """Guarantees: what an event means in each notion of privacy. Each is total, and answers ∞ where it has no bound."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from discreet._exports import export_lazily
 from discreet.accounting.basic import basic_composition
 from discreet.accounting.gdp import gdp
 from discreet.accounting.pure import pure
@@ -19,25 +19,19 @@ if TYPE_CHECKING:
     from discreet.accounting.running import RunningTotal
     from discreet.accounting.shuffling import shuffled_epsilon
 
-_HOMES = {
-    "discreet.accounting.compare": "compare_guarantees",
-    "discreet.accounting.curve": "delta epsilon",
-    "discreet.accounting.lifetime": "lifetime_epsilon",
-    "discreet.accounting.pld.gaussian": "gaussian_delta gaussian_epsilon",
-    "discreet.accounting.risk": "advantage posterior_range trade_off true_positive_rate",
-    "discreet.accounting.running": "RunningTotal",
-    "discreet.accounting.shuffling": "shuffled_epsilon",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """What needs the certified curve is fetched when it is first used: a query in a pure budget does without."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = getattr(import_module(_HOME[name]), name)
-    return globals()[name]
-
+# What needs the certified curve is fetched when it is first used: a query in a pure budget does without.
+__getattr__, __dir__ = export_lazily(
+    globals(),
+    {
+        "discreet.accounting.compare": "compare_guarantees",
+        "discreet.accounting.curve": "delta epsilon",
+        "discreet.accounting.lifetime": "lifetime_epsilon",
+        "discreet.accounting.pld.gaussian": "gaussian_delta gaussian_epsilon",
+        "discreet.accounting.risk": "advantage posterior_range trade_off true_positive_rate",
+        "discreet.accounting.running": "RunningTotal",
+        "discreet.accounting.shuffling": "shuffled_epsilon",
+    },
+)
 
 __all__ = [
     "RunningTotal",

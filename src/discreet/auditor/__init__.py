@@ -6,8 +6,58 @@ tested, `targets` holds mutants that must be caught, `clients` plays games again
 checks sensitivities of queries without sampling.
 """
 
+from typing import TYPE_CHECKING
+
+from discreet._exports import export_lazily
 from discreet.auditor.attack import audit
 from discreet.auditor.claims import Mu, Pair, RenyiPoint, Rho
 from discreet.auditor.finding import Finding
 
-__all__ = ["Finding", "Mu", "Pair", "RenyiPoint", "Rho", "audit"]
+if TYPE_CHECKING:
+    from discreet.auditor.clients import (
+        CommandPlayer,
+        DevicePlayer,
+        Game,
+        History,
+        MechanismPlayer,
+        Player,
+        audit_client,
+        audit_collection,
+        list_games,
+        measure_supports,
+        recall,
+        repeat,
+        report_once,
+        retry,
+    )
+
+# An audit of a function needs nothing of local privacy.
+__getattr__, __dir__ = export_lazily(globals(), {
+    "discreet.auditor.clients": (
+        "CommandPlayer DevicePlayer Game History MechanismPlayer Player audit_client audit_collection list_games "
+        "measure_supports recall repeat report_once retry"
+    ),
+})  # fmt: skip
+
+__all__ = [
+    "CommandPlayer",
+    "DevicePlayer",
+    "Finding",
+    "Game",
+    "History",
+    "MechanismPlayer",
+    "Mu",
+    "Pair",
+    "Player",
+    "RenyiPoint",
+    "Rho",
+    "audit",
+    "audit_client",
+    "audit_collection",
+    "list_games",
+    "measure_supports",
+    "recall",
+    "repeat",
+    "report_once",
+    "retry",
+]

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -18,7 +19,7 @@ from discreet.cli.options import (
     make_option,
     split_list,
 )
-from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_warning
+from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ def local_encode(
     "decode",
     epilog="Examples:\n\n[bold]discreet local decode colours.json reports.jsonl --plot colours.svg[/bold]\n\n"
     "[bold]discreet local decode words.json reports.parquet --top 20 --hostile 1%[/bold]\n\n"
+    "[bold]discreet local decode sites.json reports.jsonl --candidates sites.txt[/bold]: texts that were hashed\n\n"
     "[bold]discreet local decode words.json postgresql://me@host/telemetry --table reports --json[/bold]",
 )
 def local_decode(
@@ -249,6 +251,14 @@ def local_decode(
         ),
     ],
     table: Annotated[str | None, make_option(REPORT_PANEL, "The table of a database.")] = None,
+    candidates: Annotated[
+        str | None,
+        make_option(
+            REPORT_PANEL,
+            "Where texts are hashed: a file of those to estimate, one in each line.",
+            completer=complete_files(".txt"),
+        ),
+    ] = None,
     confidence: Confidence = "0.95",
     simultaneous: Annotated[
         bool, make_option(ANSWER_PANEL, "All intervals hold together with the confidence.", "--simultaneous")
@@ -262,8 +272,13 @@ def local_decode(
     plot: Picture = None,
     json: Json = False,
 ) -> None:
-    """Estimate how many people have each value, with intervals. Tables are counted where they are; no report leaves them."""
-    from discreet.local.decoding import decode
+    """Estimate how many people have each value, or the mean of all, with intervals.
+
+    Tables are counted where they are. RAPPOR and count-mean sketches hash texts: --candidates lists those to estimate. An
+    empty line in it is the missing value.
+    """
+    from discreet.local.receiving import decode_collection
+    from discreet.local.systems import MeanAnswer
 
     if csv and json:
         raise BadParameter("--csv", "given with --json", "one output has one format", "give one of the two")
@@ -271,15 +286,19 @@ def local_decode(
         raise BadParameter("--top", top, "not a number of values", "give 1 or more")
     _check_chart(plot)
     made = _read_collection(collection)
-    answer = decode(
-        _count(made, reports, table), confidence=parse_number(confidence, "confidence"), labels=made.domain.labels,
-        hostile_share=_parse_share(hostile, "--hostile"), consistent=norm_sub,
-    )  # fmt: skip
-    if simultaneous:
-        answer = answer.simultaneous()
-    shown = answer if top is None else answer.top(top)
-    if plot is not None:
-        shown.plot(plot, title=made.name, joint=simultaneous or top is not None)
+    texts = None if candidates is None else _read_candidates(candidates)
+    with _name_flags(candidates="--candidates", consistent="--norm-sub", hostile_share="--hostile"):
+        shown = decode_collection(
+            made, _count(made, reports, table), candidates=texts, confidence=parse_number(confidence, "confidence"),
+            hostile_share=_parse_share(hostile, "--hostile"), consistent=norm_sub,
+        )  # fmt: skip
+    if isinstance(shown, MeanAnswer):
+        _check_mean(top=top, plot=plot)
+    else:
+        shown = shown.simultaneous() if simultaneous else shown
+        shown = shown if top is None else shown.top(top)
+        if plot is not None:
+            shown.plot(plot, title=made.name, joint=simultaneous or top is not None)
     if json:
         print_json(shown.to_dict() | {"collection": made.id})
     elif csv:
@@ -289,6 +308,36 @@ def local_decode(
 
         Console().print(shown)
         _note_picture(plot)
+
+
+def _check_mean(**given: Any) -> None:
+    """Refuse what only a table of values has."""
+    for name, value in given.items():
+        if value is not None:
+            raise BadParameter(f"--{name}", value, "a mean is one number", "leave it out")
+
+
+def _read_candidates(path: str) -> list[str | None]:
+    """The texts of a file, one in each line; an empty line is the missing value."""
+    from discreet.paths import read_text
+
+    def refuse(reason: str) -> BadParameter:
+        return BadParameter("--candidates", repr(path), reason, "name a file with one text in each line")
+
+    return [line or None for line in read_text(path, refuse).splitlines()]
+
+
+@contextmanager
+def _name_flags(**flags: str) -> Iterator[None]:
+    """Let errors about parameters name the flags that set them."""
+    try:
+        yield
+    except BadParameter as mistake:
+        if mistake.name not in flags:
+            raise
+        flag = flags[mistake.name]
+        hint = "give --candidates texts.txt" if mistake.value == "missing" else mistake.hint
+        raise BadParameter(flag, "given" if mistake.value is True else mistake.value, mistake.reason, hint) from None
 
 
 def _count(made: "Collection", reports: str, table: str | None) -> Any:
@@ -332,10 +381,11 @@ def local_simulate(
     from discreet.local.recovery import simulate_recovery
 
     _check_chart(plot)
-    found = simulate_recovery(
-        values, _parse_count(n, "--n"), parse_number(epsilon, "epsilon"), oracle=_parse_oracle(oracle), truth=truth,
-        seed=seed, confidence=parse_number(confidence, "confidence"),
-    )  # fmt: skip
+    with show_progress("simulating …") as on_progress:
+        found = simulate_recovery(
+            values, _parse_count(n, "--n"), parse_number(epsilon, "epsilon"), oracle=_parse_oracle(oracle), truth=truth,
+            seed=seed, confidence=parse_number(confidence, "confidence"), on_progress=on_progress,
+        )  # fmt: skip
     if plot is not None:
         found.plot(plot)
     if json:

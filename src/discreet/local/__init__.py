@@ -2,14 +2,15 @@
 
     plan = plan_collection(values=100, epsilon=1, error=0.01)    which oracle, how many people
     Collection, Client                                           what a device is asked, and what it sends
-    count_collection, decode                                     what the reports say, with intervals
+    count_collection, decode_collection                          what the reports say, with intervals
 
 `oracles` has the mechanisms for one of many values, each as one frozen value with exact odds; `draws` is the only randomness
 of a client. `rappor`, `apple`, `microsoft` and `numeric` have the systems that others deployed, with their own parameters.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet._exports import export_lazily
 
 if TYPE_CHECKING:
     from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
@@ -29,52 +30,44 @@ if TYPE_CHECKING:
     from discreet.local.planning import LocalPlan, plan_collection
     from discreet.local.rappor import BasicRappor, Rappor
     from discreet.local.rappor_unknown import UnknownRappor
-    from discreet.local.receiving import count_collection, count_messages
+    from discreet.local.receiving import count_collection, count_messages, decode_collection
     from discreet.local.recovery import Recovery, simulate_recovery
     from discreet.local.simulating import simulate_counts, simulate_population
     from discreet.local.store import FileStore, MemoryStore
+    from discreet.local.systems import MeanAnswer, SystemCounts, count_system, decode_system
     from discreet.local.vectors import list_vectors, write_vectors
     from discreet.local.wire import Form, Wire
 
-_HOMES = {
-    "apple": "CountMeanSketch HadamardCountMeanSketch SequenceFragmentPuzzle",
-    "bulk": "encode_many",
-    "charts": "draw_days draw_errors draw_recovery list_days",
-    "choosing": "choose_oracle list_oracles",
-    "client": "Client",
-    "collection": "Collection Lifetime",
-    "counting": "Counts count_cohorts count_reports",
-    "decoding": "LocalAnswer LocalEstimate decode",
-    "domains": "Integers Listed Texts",
-    "heavy_hitters": "PrefixSearch encode_prefixes find_heavy_hitters",
-    "microsoft": "d_bit_flip d_bit_flip_pm one_bit_mean one_bit_rrpm",
-    "numeric": "BucketFlip DuchiMean OneBitMean RoundedBit",
-    "odds": "odds_for_epsilon",
-    "oracles": "Direct FixedHashed Hadamard Hashed Projective Subset Unary",
-    "planning": "LocalPlan plan_collection",
-    "rappor": "BasicRappor Rappor",
-    "rappor_unknown": "UnknownRappor",
-    "receiving": "count_collection count_messages",
-    "recovery": "Recovery simulate_recovery",
-    "simulating": "simulate_counts simulate_population",
-    "store": "FileStore MemoryStore",
-    "vectors": "list_vectors write_vectors",
-    "wire": "Form Wire",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Public names are fetched from their homes when they are first used: a client needs no decoder."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
-
+# A client needs no decoder.
+__getattr__, __dir__ = export_lazily(
+    globals(),
+    {
+        "discreet.local.apple": "CountMeanSketch HadamardCountMeanSketch SequenceFragmentPuzzle",
+        "discreet.local.bulk": "encode_many",
+        "discreet.local.charts": "draw_days draw_errors draw_recovery list_days",
+        "discreet.local.choosing": "choose_oracle list_oracles",
+        "discreet.local.client": "Client",
+        "discreet.local.collection": "Collection Lifetime",
+        "discreet.local.counting": "Counts count_cohorts count_reports",
+        "discreet.local.decoding": "LocalAnswer LocalEstimate decode",
+        "discreet.local.domains": "Integers Listed Texts",
+        "discreet.local.heavy_hitters": "PrefixSearch encode_prefixes find_heavy_hitters",
+        "discreet.local.microsoft": "d_bit_flip d_bit_flip_pm one_bit_mean one_bit_rrpm",
+        "discreet.local.numeric": "BucketFlip DuchiMean OneBitMean RoundedBit",
+        "discreet.local.odds": "odds_for_epsilon",
+        "discreet.local.oracles": "Direct FixedHashed Hadamard Hashed Projective Subset Unary",
+        "discreet.local.planning": "LocalPlan plan_collection",
+        "discreet.local.rappor": "BasicRappor Rappor",
+        "discreet.local.rappor_unknown": "UnknownRappor",
+        "discreet.local.receiving": "count_collection count_messages decode_collection",
+        "discreet.local.recovery": "Recovery simulate_recovery",
+        "discreet.local.simulating": "simulate_counts simulate_population",
+        "discreet.local.store": "FileStore MemoryStore",
+        "discreet.local.systems": "MeanAnswer SystemCounts count_system decode_system",
+        "discreet.local.vectors": "list_vectors write_vectors",
+        "discreet.local.wire": "Form Wire",
+    },
+)
 
 __all__ = [
     "BasicRappor",
@@ -97,6 +90,7 @@ __all__ = [
     "LocalAnswer",
     "LocalEstimate",
     "LocalPlan",
+    "MeanAnswer",
     "MemoryStore",
     "OneBitMean",
     "PrefixSearch",
@@ -106,6 +100,7 @@ __all__ = [
     "RoundedBit",
     "SequenceFragmentPuzzle",
     "Subset",
+    "SystemCounts",
     "Texts",
     "Unary",
     "UnknownRappor",
@@ -115,9 +110,12 @@ __all__ = [
     "count_collection",
     "count_messages",
     "count_reports",
+    "count_system",
     "d_bit_flip",
     "d_bit_flip_pm",
     "decode",
+    "decode_collection",
+    "decode_system",
     "draw_days",
     "draw_errors",
     "draw_recovery",

@@ -29,6 +29,7 @@ that holds all that people have.
 **No memoisation.** Each report costs ε again, for life: n reports cost n·ε, whatever a vendor's daily budget says.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
@@ -86,18 +87,51 @@ class _AnySketch(msgspec.Struct, frozen=True):
         """Refuse parameters that this sketch cannot have."""
 
     @property
+    @abstractmethod
     def moduli(self) -> tuple[int, ...]:
         """The numbers below which one report draws."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def fields(self) -> tuple[Field, ...]:
         """The integers of a report."""
-        raise NotImplementedError
 
+    @abstractmethod
     def select(self, value: bytes, drawn: Sequence[int]) -> Report:
         """Make the report of a text."""
-        raise NotImplementedError
+
+    @property
+    @abstractmethod
+    def spread(self) -> Fraction:
+        """c: by how much a reported bit or sign is stretched."""
+
+    @property
+    @abstractmethod
+    def term_variance(self) -> Fraction:
+        """How large the variance of one report's term of an estimate can be, given the functions, whatever they are."""
+
+    @property
+    @abstractmethod
+    def term_range(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest term that one report can add to an estimate."""
+
+    @abstractmethod
+    def _totals(self, sketch: Sketch, values: Sequence[Any]) -> list[Fraction]:
+        """How many people share the bucket of each text in the function that they drew, estimated."""
+
+    @abstractmethod
+    def variance_of(self, n: int, holders: int, pairs: int) -> Fraction:
+        """Return the variance of the estimate of a text that `holders` of n people have; `pairs` is Σ n_u·(n_u − 1) over the
+        other texts u."""
+
+    def estimate(self, sketch: Sketch, values: Sequence[Any]) -> list[Fraction]:
+        """Return the estimated number of people who have each text."""
+        return [self._scale * (total - Fraction(sketch.n, self.width)) for total in self._totals(sketch, values)]
+
+    def variance(self, holders: int, others: Iterable[int]) -> Fraction:
+        """Return the variance of the estimate of a text that `holders` people have; `others` have the other texts each."""
+        others = list(others)
+        return self.variance_of(holders + sum(others), holders, sum(count * (count - 1) for count in others))
 
     def draw(self, value: bytes, draws: Draws) -> Report:
         """Draw the report of one person."""
@@ -136,9 +170,8 @@ class _AnySketch(msgspec.Struct, frozen=True):
     def _scale(self) -> Fraction:
         return Fraction(self.width, self.width - 1)
 
-    def _floor(self, others: Iterable[int]) -> Fraction:
+    def _floor(self, pairs: int) -> Fraction:
         """(1/m)(1 − 1/m)·Σ n_u(n_u − 1)/k."""
-        pairs = sum(count * (count - 1) for count in others)
         return Fraction(self.width - 1, self.width**2) * Fraction(pairs, self.functions)
 
 
@@ -235,21 +268,25 @@ class CountMeanSketch(_AnySketch, frozen=True, tag="count mean sketch"):
         table = self.hash_all(values)
         return [int(sketch.cells[np.arange(self.functions), column].sum()) for column in table.T]
 
-    def estimate(self, sketch: Sketch, values: Sequence[Any]) -> list[Fraction]:
-        """Return the estimated number of people who have each text."""
-        return [self._scale * (total - Fraction(sketch.n, self.width)) for total in self._totals(sketch, values)]
-
     def _totals(self, sketch: Sketch, values: Sequence[Any]) -> list[Fraction]:
-        """How many people share the bucket of each text in the function that they drew, estimated."""
         offset = sketch.n * (self.spread - 1) / 2
         return [self.spread * support - offset for support in self.support(sketch, values)]
 
-    def variance(self, holders: int, others: Iterable[int]) -> Fraction:
-        """Return the variance of the estimate of a text that `holders` people have; `others` have the other texts each."""
-        others = list(others)
-        n = holders + sum(others)
-        collisions = Fraction(self.width - 1, self.width**2) * sum(others) + self._floor(others)
+    def variance_of(self, n: int, holders: int, pairs: int) -> Fraction:
+        """Return the noise, and the collisions."""
+        collisions = Fraction(self.width - 1, self.width**2) * (n - holders) + self._floor(pairs)
         return self._scale**2 * (n * self.noise_variance + collisions)
+
+    @property
+    def term_variance(self) -> Fraction:
+        """That of the stretched bit, and of whether the function of another text collides: at most 1/4."""
+        return self._scale**2 * (self.noise_variance + Fraction(1, 4))
+
+    @property
+    def term_range(self) -> tuple[Fraction, Fraction]:
+        """From a bit 0 to a bit 1."""
+        low = (1 - self.spread) / 2 - Fraction(1, self.width)
+        return self._scale * low, self._scale * (low + self.spread)
 
 
 class HadamardCountMeanSketch(_AnySketch, frozen=True, tag="hadamard count mean sketch"):
@@ -328,19 +365,23 @@ class HadamardCountMeanSketch(_AnySketch, frozen=True, tag="hadamard count mean 
         table = self.hash_all(values)
         return [int(cells[np.arange(self.functions), column].sum()) for column in table.T]
 
-    def estimate(self, sketch: Sketch, values: Sequence[Any]) -> list[Fraction]:
-        """Return the estimated number of people who have each text."""
-        return [self._scale * (total - Fraction(sketch.n, self.width)) for total in self._totals(sketch, values)]
-
     def _totals(self, sketch: Sketch, values: Sequence[Any]) -> list[Fraction]:
         return [self.spread * support for support in self.support(sketch, values)]
 
-    def variance(self, holders: int, others: Iterable[int]) -> Fraction:
-        """Return the variance of the estimate of a text that `holders` people have; `others` have the other texts each."""
-        others = list(others)
-        n = holders + sum(others)
-        noise = n * self.spread**2 - holders - Fraction(sum(others), self.width**2)
-        return self._scale**2 * (noise + self._floor(others))
+    def variance_of(self, n: int, holders: int, pairs: int) -> Fraction:
+        """Return the noise, and the collisions that do not average out."""
+        noise = n * self.spread**2 - holders - Fraction(n - holders, self.width**2)
+        return self._scale**2 * (noise + self._floor(pairs))
+
+    @property
+    def term_variance(self) -> Fraction:
+        """The second moment of the stretched sign."""
+        return self._scale**2 * self.spread**2
+
+    @property
+    def term_range(self) -> tuple[Fraction, Fraction]:
+        """From the wrong sign to the right one."""
+        return self._scale * (-self.spread - Fraction(1, self.width)), self._scale * (self.spread - Fraction(1, self.width))
 
 
 AnySketch: TypeAlias = CountMeanSketch | HadamardCountMeanSketch
@@ -365,6 +406,8 @@ def solve_dictionary(kind: AnySketch, sketch: Sketch, values: Sequence[Any]) -> 
 
 class SequenceFragmentPuzzle(msgspec.Struct, frozen=True, tag="sequence fragment puzzle"):
     """Sequence Fragment Puzzle: words outside any list, from fragments of two letters that carry a hash of the word.
+
+    Sketch sizes, ε and how many fragments are kept are the caller's; those of Apple's deployment were not checked.
 
     A device draws a place, and sends a sketch report of the fragment there together with an 8-bit hash of the word (the
     puzzle piece), and one of the word. The server takes the heaviest fragments of each place, joins those of equal piece,

@@ -18,7 +18,7 @@ reports together, but for a duplicate whose copies lie in two parts.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import islice
+from itertools import pairwise
 from math import prod
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ from discreet.local.fields import (
     sum_over_hyperplanes,
     walsh_hadamard,
 )
+from discreet.local.numeric import BucketFlip
 from discreet.local.oracles import (
     WORD_BITS,
     Direct,
@@ -56,6 +57,7 @@ from discreet.sql.reports import (
     count_column,
     count_rejected,
     count_rows,
+    select_columns,
     sum_bits,
 )
 
@@ -149,6 +151,17 @@ def count_kinds(oracle: SetOracle) -> int:
 def lists_values(oracle: SetOracle) -> bool:
     """Whether a report lists values, so that the cells are the values."""
     return isinstance(oracle, Unary | Subset)
+
+
+def count_ascending(mechanism: HasFields) -> int:
+    """Return how many of the first columns of a report must ascend: those that list values or buckets."""
+    match mechanism:
+        case Subset():
+            return len(mechanism.fields)
+        case BucketFlip():
+            return mechanism.observed
+        case _:
+            return 0
 
 
 def sum_supports(oracle: SetOracle, cells: Ints) -> Ints:
@@ -318,6 +331,43 @@ def count_cohorts(
     counter = _open_counter(mechanism, open_engine(source, table, name="reports"), wanted)
     with counter.engine.lock:
         return counter.count_cohorts()
+
+
+def read_reports(
+    mechanism: HasFields,
+    source: Any,
+    *,
+    table: str | None = None,
+    collection: str | None = None,
+    version: int | None = None,
+) -> tuple[dict[str, Ints], dict[str, int]]:
+    """Return the columns of the valid reports, and the rejected ones: for mechanisms whose reports no single GROUP BY adds
+    up. Sources and rejected reports are those of `count_reports`; rows of an engine are read out of it.
+
+    >>> from fractions import Fraction
+    >>> reports, rejected = read_reports(Direct(3, Fraction(3)), {"y": [0, 7, 2]})
+    >>> reports["y"].tolist(), rejected["range"]
+    ([0, 2], 1)
+    """
+    wanted = {"collection": collection, "version": version}
+    rows = source if isinstance(source, Mapping) else _fetch_columns(mechanism, source, table, wanted)
+    counter = _ArrayCounter(mechanism, rows, _check_columns(mechanism, rows, wanted))
+    rejected = dict.fromkeys(REJECTIONS, 0)
+    columns, _ = counter._check(slice(None), rejected)
+    return {each.name: column for each, column in zip(mechanism.fields, columns, strict=True)}, rejected
+
+
+def _fetch_columns(
+    mechanism: HasFields, source: Any, table: str | None, wanted: Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """Read the columns of reports out of an engine."""
+    from discreet.engines.registry import open_engine
+
+    counter = _open_counter(mechanism, open_engine(source, table, name="reports"), wanted)
+    names = list(counter.table.columns)
+    with counter.engine.lock:
+        rows = counter.engine.run_for_owner(select_columns(names, counter.source))
+    return {name: np.array([row[place] for row in rows], object) for place, name in enumerate(names)}
 
 
 def _check_columns(oracle: HasFields, names: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -530,8 +580,8 @@ class _ArrayCounter:
         raw = [array[part] for array in self.arrays.values()]
         belows = [each.below for each in self.oracle.fields]
         rows = len(raw[0])
-        is_list = isinstance(self.oracle, Subset)
-        if not self.others and not is_list and all(map(_is_clean, raw, belows)):
+        ascending = count_ascending(self.oracle)
+        if not self.others and not ascending and all(map(_is_clean, raw, belows)):
             return [_to_ints(array) for array in raw], rows
         kinds = np.zeros(rows, np.int8)
         for name, wanted in self.required.items():
@@ -541,9 +591,8 @@ class _ArrayCounter:
         if "nonce" in self.others:
             missing |= _is_missing(self.others["nonce"][part])
         columns = [each[0] for each in read]
-        if is_list:
-            for one, two in zip(columns, islice(columns, 1, None), strict=False):
-                wrong |= one >= two
+        for one, two in pairwise(columns[:ascending]):
+            wrong |= one >= two
         kinds[(kinds == 0) & missing] = -1 - REJECTIONS.index("length")
         kinds[(kinds == 0) & wrong] = -1 - REJECTIONS.index("range")
         if "nonce" in self.others:

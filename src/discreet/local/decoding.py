@@ -32,6 +32,7 @@ from discreet.local.counting import Counts, lists_values, sum_supports, sum_valu
 from discreet.local.fields import Ints
 from discreet.local.intervals import bernstein_width, describe_detection, invert_counts
 from discreet.local.oracles import Direct, FixedHashed, SetOracle, Subset, Unary
+from discreet.local.rappor import BasicRappor
 from discreet.local.shared_hashes import Design, SharedEstimates, estimate_solved, estimate_with_floor
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.vega import Chart
@@ -40,6 +41,9 @@ MAX_PRINTED = 40
 CONSISTENT_NOTE = (
     "The column “consistent” is post-processing (Norm-Sub): none negative, adding up to n, biased, without intervals."
 )
+
+
+NO_REPORT_NOTE = "No report was accepted, so nothing is known about anyone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +96,30 @@ class HostileInfluence:
         """How many people they can take away."""
         return self.reports * self.down_per_report
 
+    def describe(self, verb: str, what: str, digits: int = 3) -> str:
+        """Say what one of them can do, and all of them: "One hostile report adds at most 2 people to a value."."""
+        text = f"One hostile report {verb} at most {format_up(self.up_per_report, digits)} {what}"
+        if not self.reports:
+            return f"{text}."
+        return (
+            f"{text}; {self.reports:,} of them, {format_up(100 * self.share, 3)}% of all, at most "
+            f"{format_up(self.up, digits)}."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
         own = {name: getattr(self, name) for name in ("share", "reports", "up_per_report", "down_per_report")}
         return own | {"up": self.up, "down": self.down}
+
+
+def describe_rejected(rejected: Mapping[str, int]) -> list[str]:
+    """Say how many reports were rejected and why; nothing if none was.
+
+    >>> describe_rejected({"range": 2, "length": 0})
+    ['Rejected: 2 reports (range 2).']
+    """
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in rejected.items() if count)
+    return [f"Rejected: {formats.count_things(sum(rejected.values()), 'report')} ({kinds})."] if kinds else []
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,14 +134,15 @@ class LocalAnswer:
     True
     """
 
-    oracle: SetOracle
+    oracle: Any
     n: int
     rows: tuple[LocalEstimate, ...]
-    total: LocalEstimate
+    total: LocalEstimate | None  # None where the rows are not all values that people have
     rejected: Mapping[str, int]
     confidence: float
-    hostile: HostileInfluence
+    hostile: HostileInfluence | None  # None where it is not known
     explanation: str
+    approximate: bool = False  # whether the intervals are those of the normal approximation
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -132,10 +157,11 @@ class LocalAnswer:
             "rows": self.to_dicts(),
             "reports": self.n,
             "rejected": dict(self.rejected),
-            "total": self.total.to_dict(),
+            "total": None if self.total is None else self.total.to_dict(),
             "confidence": self.confidence,
             "epsilon": self.oracle.epsilon,
-            "hostile": self.hostile.to_dict(),
+            "hostile": None if self.hostile is None else self.hostile.to_dict(),
+            "approximate": self.approximate,
             "notes": self.list_notes(),
         }
 
@@ -187,38 +213,35 @@ class LocalAnswer:
         share = format_down(100 * Fraction(repr(self.confidence)), 6)
         notes = [
             f"{formats.count_things(self.n, 'report')}, each ε = {format_up(self.oracle.epsilon, 4)}. Each interval "
-            f"contains the number of people who reported with a value with probability ≥ {share}%, the joint ones all at "
-            "once.",
+            f"contains the number of people who reported with a value with probability {self._promise} {share}%, the joint "
+            "ones all at once.",
             *self._describe_visibility(),
             self.explanation,
         ]
-        if bad := sum(self.rejected.values()):
-            kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.rejected.items() if count)
-            notes.append(f"Rejected: {formats.count_things(bad, 'report')} ({kinds}).")
-        if not self.total.lower <= self.n <= self.total.upper:
+        notes += describe_rejected(self.rejected)
+        if self.total is not None and not self.total.lower <= self.n <= self.total.upper:
             notes.append(
                 f"The estimates add up to {self.total.value:,.0f}, too far from {self.n:,} for noise: some reports are not "
                 "what honest clients send."
             )
-        notes.append(
-            f"One hostile report adds at most {format_up(self.hostile.up_per_report, 3)} people to a value"
-            + (
-                f"; {self.hostile.reports:,} of them, {format_up(100 * self.hostile.share, 3)}% of all, at most "
-                f"{format_up(self.hostile.up, 3)}."
-                if self.hostile.reports
-                else "."
-            )
-        )
+        if self.hostile is not None:
+            notes.append(self.hostile.describe("adds", "people to a value"))
         if any(row.value < 0 for row in self.rows):
             notes.append("Estimates are unbiased, so those of rare values may be negative; intervals are cut to 0 … n.")
         if any(row.consistent is not None for row in self.rows):
             notes.append(CONSISTENT_NOTE)
         return [note for note in notes if note]
 
+    @property
+    def _promise(self) -> str:
+        return "about" if self.approximate else "≥"
+
     def _describe_visibility(self) -> list[str]:
         """Say what cannot be seen: no reports, or fewer people than the noise hides."""
         if self.n == 0:
-            return ["No report was accepted, so nothing is known about anyone."]
+            return [NO_REPORT_NOTE]
+        if self.oracle.values is None:
+            return []
         seen = describe_detection(self.n, self.oracle.values, self.oracle.null_variance, 1 - read_decimal(self.confidence))
         if seen >= 1:
             return [
@@ -266,9 +289,9 @@ class LocalAnswer:
                 f"[{row.joint_lower:,.0f}, {row.joint_upper:,.0f}]",
                 *([f"{row.consistent:,.0f}"] if row.consistent is not None else []),
             ]
-            for row in (*self.rows[:MAX_PRINTED], self.total)
+            for row in (*self.rows[:MAX_PRINTED], *([] if self.total is None else [self.total]))
         ]
-        if consistent:
+        if consistent and self.total is not None:
             lines[-1] += [""] * (len(header) - len(lines[-1]))
         return header, lines
 
@@ -311,18 +334,18 @@ def decode(
         raise BadParameter("labels", f"{len(names)} labels", f"the oracle has {oracle.values} values", "name each of them")
     supports = counts.supports
     shared = _estimate_shared(oracle, supports, n, miss)
-    rows, explanation = _estimate_plain(oracle, supports, n, miss, names), ""
+    rows, explanation = estimate_plain(oracle, supports, n, miss, names), ""
     if shared is not None:
         rows, explanation = _read_shared(shared, n, names), shared.explanation
     if consistent:
-        rows = _add_consistent(rows, n)
+        rows = add_consistent(rows, n)
+    total = estimate_total(oracle, supports, n, miss, sum(row.value for row in rows) if shared else None)
     return LocalAnswer(
-        oracle, n, tuple(rows), estimate_total(counts, miss, sum(row.value for row in rows) if shared else None),
-        counts.rejected, level, measure_influence(oracle, n, hostile_share), explanation,
+        oracle, n, tuple(rows), total, counts.rejected, level, measure_influence(oracle, n, hostile_share), explanation,
     )  # fmt: skip
 
 
-def estimate_exactly(oracle: SetOracle, supports: Ints, n: int) -> list[Fraction]:
+def estimate_exactly(oracle: SetOracle | BasicRappor, supports: Ints, n: int) -> list[Fraction]:
     """Return (C − n·q*)/(p* − q*) for each support count, exactly.
 
     >>> estimate_exactly(Direct(3, Fraction(3)), np.array([600]), 1000)
@@ -335,13 +358,16 @@ def estimate_exactly(oracle: SetOracle, supports: Ints, n: int) -> list[Fraction
     return [Fraction(top * count - base, bottom) for count in supports.tolist()]
 
 
-def _estimate_plain(oracle: SetOracle, supports: Ints, n: int, miss: Fraction, names: list[Any]) -> list[LocalEstimate]:
+def estimate_plain(
+    oracle: SetOracle | BasicRappor, supports: Ints, n: int, miss: Fraction, names: Sequence[Any]
+) -> list[LocalEstimate]:
+    """Estimate the number of people with each value from its supports, with the certified intervals of `intervals`."""
     p, q = oracle.truth_support, oracle.other_support
     exact = estimate_exactly(oracle, supports, n)
     if n == 0 or isinstance(oracle, FixedHashed):
-        ends = [np.zeros(oracle.values, np.int64)] * 4
+        ends = [np.zeros(len(supports), np.int64)] * 4
     else:
-        ends = [*invert_counts(supports, n, p, q, miss), *invert_counts(supports, n, p, q, miss / oracle.values)]
+        ends = [*invert_counts(supports, n, p, q, miss), *invert_counts(supports, n, p, q, miss / len(supports))]
     null, slope = float(oracle.variance(n)), float((1 - p - q) / (p - q))
     lists = [end.tolist() for end in ends]
     return [
@@ -387,60 +413,71 @@ def _read_shared(shared: SharedEstimates, n: int, names: list[Any]) -> list[Loca
     ]  # fmt: skip
 
 
-def _add_consistent(rows: list[LocalEstimate], n: int) -> list[LocalEstimate]:
+def add_consistent(rows: Sequence[LocalEstimate], n: int) -> list[LocalEstimate]:
+    """Add the column of Norm-Sub."""
     made = norm_sub([row.value for row in rows], n)
     return [replace(row, consistent=nearest_float(value)) for row, value in zip(rows, made, strict=True)]
 
 
-def measure_influence(oracle: SetOracle, n: int, share: Number) -> HostileInfluence:
+def measure_influence(oracle: SetOracle | BasicRappor, n: int, share: Number) -> HostileInfluence:
     """Return how far a share of hostile reports can move an estimate.
 
     >>> round(measure_influence(Direct(128, Fraction(2718, 1000)), 1000, 0.01).up_per_report, 1)
     74.9
     """
+    p, q = oracle.truth_support, oracle.other_support
+    return state_influence(n, share, (1 - q) / (p - q), q / (p - q))
+
+
+def state_influence(n: int, share: Number, up: Fraction, down: Fraction) -> HostileInfluence:
+    """Return the influence of a share of n reports, of which each adds at most `up` and takes at most `down` away."""
     exact = read_decimal(share, "hostile_share")
     if not 0 <= exact <= 1:
         raise BadParameter("hostile_share", share, "not a share", "give one between 0 and 1")
-    p, q = oracle.truth_support, oracle.other_support
-    up, down = (1 - q) / (p - q), q / (p - q)
     return HostileInfluence(float(exact), ceil(exact * n), float(up), float(down))
 
 
 # -- the total -----------------------------------------------------------------------------------------------------------
 
 
-def estimate_total(counts: Counts, miss: Fraction, value: float | None = None) -> LocalEstimate:
+def estimate_total(
+    oracle: SetOracle | BasicRappor, supports: Ints, n: int, miss: Fraction, value: float | None = None
+) -> LocalEstimate:
     """Return the sum of all estimates, with an interval that contains the number of reports: see the head of this file.
 
     `value` is the sum of estimates that were not made from supports alone.
     """
-    oracle, n = counts.oracle, counts.n
     p, q = oracle.truth_support, oracle.other_support
-    sum_ = nearest_float((int(counts.supports.sum()) - n * oracle.values * q) / (p - q))
+    sum_ = nearest_float((int(supports.sum()) - n * len(supports) * q) / (p - q))
+    variance, largest, bias = measure_total(oracle)
+    shown = sum_ if value is None else value
+    slack = float(n * bias) + abs(shown - sum_)  # least squares adds up otherwise than supports do
+    return bound_total(shown, sum_, n, variance, largest, miss, slack)
+
+
+def bound_total(
+    shown: float, sum_: float, n: int, variance: Fraction, largest: Fraction, miss: Fraction, slack: float = 0.0
+) -> LocalEstimate:
+    """Return the total with Bernstein's interval around `sum_`, of so much variance a report, and `slack` on either side."""
     if n == 0:
         return LocalEstimate("total", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    variance, largest, bias = measure_total(oracle)
-    width = float(n * bias)
-    if variance:
-        width += bernstein_width(n * variance, largest, miss)
-    shown = sum_ if value is None else value
-    slack = abs(shown - sum_)  # least squares adds up otherwise than supports do
-    low, high = np.floor(sum_ - width - slack), np.ceil(sum_ + width + slack)
+    width = slack + (bernstein_width(n * variance, largest, miss) if variance else 0.0)
+    low, high = np.floor(sum_ - width), np.ceil(sum_ + width)
     return LocalEstimate("total", shown, sqrt(float(n * variance)), low, high, low, high)
 
 
-def measure_total(oracle: SetOracle) -> tuple[Fraction, Fraction, Fraction]:
+def measure_total(oracle: SetOracle | BasicRappor) -> tuple[Fraction, Fraction, Fraction]:
     """Return, for the sum of all estimates and one report: the largest variance under any value, how far a report can be
     from its mean, and how far the mean can be from 1 (0 but for shared functions).
 
     >>> measure_total(Direct(5, Fraction(3)))
     (Fraction(0, 1), Fraction(0, 1), Fraction(0, 1))
     """
-    p, q, d = oracle.truth_support, oracle.other_support, oracle.values
+    p, q, d = oracle.truth_support, oracle.other_support, int(oracle.values or 0)
     mean = p + (d - 1) * q
     if isinstance(oracle, Direct | Subset):
         return Fraction(0), Fraction(0), Fraction(0)
-    if isinstance(oracle, Unary):
+    if isinstance(oracle, Unary | BasicRappor):
         variance = (d - 1) * q * (1 - q) + p * (1 - p)
         return variance / (p - q) ** 2, max(mean, d - mean) / (p - q), Fraction(0)
     assert not lists_values(oracle)

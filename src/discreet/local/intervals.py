@@ -69,6 +69,34 @@ def invert_counts(counts: Any, n: int, truth: Fraction, other: Fraction, miss: N
     return lower, np.maximum(upper, lower)
 
 
+def invert_rate(count: int, n: int, miss: Number) -> tuple[float, float]:
+    """Return an interval for the mean μ of n probabilities, from how many of n independent coins with them came up.
+
+    The coins need not be alike. μ is excluded from below only where the count is at least n·μ + 1 and P(Bin(n, μ) ≥ count)
+    is less than half of `miss`. **Proof.** In that range the tail of unlike coins is at most that of n coins of μ
+    [Hoeffding 1956], and all counts beyond an excluded one are excluded too. The other end is that of the coins turned over.
+
+    >>> low, high = invert_rate(600, 1000, 0.05)
+    >>> round(low, 4), round(high, 4)
+    (0.5689, 0.6305)
+    """
+    tail = float(read_probability(miss, "miss")) / 2 * (1 - 4 * UNIT)
+
+    def exclude(successes: int) -> float:
+        low, high = 0.0, successes / n
+        counts, people = np.array([successes]), np.array([float(n)])
+        for _ in range(60):
+            middle = (low + high) / 2
+            far = successes >= n * middle * (1 + 4 * UNIT) + 1
+            if far and bound_tails(counts, n, people, Fraction(middle), Fraction(0))[0] < tail:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    return exclude(count), 1 - exclude(n - count) * (1 - 2 * UNIT)
+
+
 def _round_counts(counts: Ints, n: int, truth: Fraction, other: Fraction) -> tuple[Ints, Ints]:
     """Counts rounded down and up to a grid that is fine beside their deviation, where there are too many of them."""
     if len(counts) <= MAX_DISTINCT or len(np.unique(counts)) <= MAX_DISTINCT:

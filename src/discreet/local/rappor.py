@@ -276,6 +276,10 @@ class BasicRappor(Rappor, frozen=True, tag="basic rappor"):
         """k."""
         return self.size
 
+    def variance(self, n: int, holders: int = 0) -> Fraction:
+        """Return the variance of the estimated number of people with a value that so many of n have."""
+        return self.bit_variance(n, holders)
+
     def filter(self, text: Any, cohort: int) -> tuple[int, ...]:
         """Return the bit of a value."""
         return (int(text),)

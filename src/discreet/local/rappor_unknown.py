@@ -7,6 +7,7 @@ candidates are the cliques with one n-gram at each place. `rappor_decoding.decod
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import TypeAlias
@@ -20,6 +21,7 @@ from discreet.events import Event
 from discreet.local.longitudinal import LongitudinalOracle, State, unpack_bits, word_fields
 from discreet.local.oracles import Field, Report
 from discreet.local.rappor import BasicRappor, Rappor
+from discreet.noise.bits import Ints
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -159,8 +161,25 @@ class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
         part, word = self.part.instantaneous_event(), self.word.instantaneous_event()
         return None if part is None or word is None else part * 2 + word
 
+    def count_grams(self, reports: Iterable[Report]) -> "GramCounts":
+        """Count the n-grams of reports: alone, and together with the other n-gram of the same report."""
+        size, shape = self.part.size, (len(self.pairs), self.part.size)
+        found = GramCounts(
+            np.zeros(len(self.pairs), np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64),
+            np.zeros((*shape, size), np.int64),
+        )  # fmt: skip
+        by_pair: dict[int, list[tuple[Sequence[int], Sequence[int]]]] = {}
+        for report in reports:
+            by_pair.setdefault(report[0], []).append(self.split(report)[:2])
+        for pair, rows in by_pair.items():
+            one = np.array([unpack_bits(first, size) for first, _ in rows], np.int64)
+            two = np.array([unpack_bits(second, size) for _, second in rows], np.int64)
+            found.sizes[pair] = len(rows)
+            found.first[pair], found.second[pair], found.joint[pair] = one.sum(axis=0), two.sum(axis=0), one.T @ two
+        return found
+
     def find_candidates(
-        self, reports: Iterable[Report], confidence: Number = Fraction(19, 20), limit: int = 10_000
+        self, grams: "GramCounts", confidence: Number = Fraction(19, 20), limit: int = 10_000
     ) -> list[bytes]:
         """Return the texts that the reported n-grams spell: those of which every pair of n-grams occurs together.
 
@@ -170,7 +189,7 @@ class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
         Raises:
             BadParameter: there are more candidates than `limit`.
         """
-        edges = self._find_edges(reports, float(1 - check_probability(confidence, "confidence")))
+        edges = self._find_edges(grams, float(1 - check_probability(confidence, "confidence")))
         places, found = self.length // self.gram, [()] if edges else []
         known: list[tuple[int, ...]] = list(found)
         for place in range(places):
@@ -185,29 +204,38 @@ class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
                 raise BadParameter("limit", limit, "fewer than the candidates found", "raise it, or the confidence")
         return [self.spell(grams) for grams in known]
 
-    def _find_edges(self, reports: Iterable[Report], miss: float) -> set[tuple[int, int, int, int]]:
+    def _find_edges(self, grams: "GramCounts", miss: float) -> set[tuple[int, int, int, int]]:
         """Return (place, place, n-gram, n-gram) of all significant pairs."""
         from scipy.special import ndtri
 
-        by_pair: dict[int, list[tuple[Sequence[int], Sequence[int]]]] = {}
-        for report in reports:
-            by_pair.setdefault(report[0], []).append(self.split(report)[:2])
         level = -float(ndtri(miss / (len(self.pairs) * self.part.size**2)))
         edges = set()
-        for pair, rows in by_pair.items():
-            one = np.array([unpack_bits(first, self.part.size) for first, _ in rows], np.float64)
-            two = np.array([unpack_bits(second, self.part.size) for _, second in rows], np.float64)
-            joint, variance = self._join(one, two)
+        for pair in np.flatnonzero(grams.sizes):
+            joint, variance = self.join_grams(
+                int(grams.sizes[pair]), grams.first[pair], grams.second[pair], grams.joint[pair]
+            )
             for left, right in np.argwhere(joint > level * np.sqrt(variance)):
                 edges.add((*self.pairs[pair], int(left), int(right)))
         return edges
 
-    def _join(self, one: Floats, two: Floats) -> tuple[Floats, Floats]:
+    def join_grams(self, n: int, first: Ints, second: Ints, joint: Ints) -> tuple[Floats, Floats]:
         """Return unbiased joint counts of n-grams, and bounds on their variance where no one person has both."""
-        p, q, n = float(self.part.other_support), float(self.part.truth_support), len(one)
-        one, two = (one - p) / (q - p), (two - p) / (q - p)
+        p, q = float(self.part.other_support), float(self.part.truth_support)
+        together = (joint - p * (first[:, None] + second[None, :]) + n * p * p) / (q - p) ** 2
         null, own = p * (1 - p) / (q - p) ** 2, q * (1 - q) / (q - p) ** 2 + 1
         # The second moment of a debiased bit is `null`, or `own` if the person has the n-gram.
-        first = null + np.clip(one.mean(axis=0), 0, 1) * max(0.0, own - null)
-        second = null + np.clip(two.mean(axis=0), 0, 1) * max(0.0, own - null)
-        return one.T @ two, n * np.outer(first, second)
+        moments = [
+            null + np.clip((ones / n - p) / (q - p), 0, 1) * max(0.0, own - null) for ones in (first, second)
+        ]  # fmt: skip
+        return together, n * np.outer(*moments)
+
+
+@dataclass(frozen=True, eq=False)
+class GramCounts:
+    """What finding texts needs of all reports: by pair of places, how many there are, the ones of each n-gram, and how many
+    have ones for two n-grams together. Integers, so that those of days and shards add up."""
+
+    sizes: Ints
+    first: Ints
+    second: Ints
+    joint: Ints

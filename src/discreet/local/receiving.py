@@ -1,4 +1,6 @@
-"""From what arrived to counts: messages as clients send them, or a table of their integers.
+"""From what arrived to counts and to an answer, for collections of every kind.
+
+Reports arrive as messages that clients send, or as a table of their integers.
 
 A file of messages holds one JSON message per line, or CBOR messages one after the other: all messages of a collection have
 the same length, so no mark stands between them. Everything else is a table, whose columns are those of `count_reports`. If
@@ -10,41 +12,51 @@ laid out otherwise.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from discreet._numbers import Number
 from discreet.errors import BadParameter
 from discreet.local.collection import Collection
 from discreet.local.counting import Counts, count_reports
+from discreet.local.decoding import LocalAnswer, decode
 from discreet.local.oracles import SetOracle
+from discreet.local.systems import MeanAnswer, SystemCounts, count_system, decode_system
 from discreet.local.wire import ID_DIGITS, Form, Wire, read_messages
 from discreet.paths import reason_of
+
+AnyCounts: TypeAlias = Counts | SystemCounts
 
 CBOR_SUFFIX = ".cbor"
 JSON_START = b'{"v":'
 """How every JSON message begins, and no other row of JSON lines that holds reports."""
 
 
-def count_collection(collection: Collection, source: Any, *, table: str | None = None) -> Counts:
+def count_collection(collection: Collection, source: Any, *, table: str | None = None) -> AnyCounts:
     """Count the reports of a collection, in a file of messages or in any table that `count_reports` opens.
 
+    Counts of set oracles are `Counts`, those of every other mechanism `SystemCounts`. `decode_collection` decodes both, and
+    those of days and shards add up.
+
     Raises:
-        BadParameter: the collection is not one of a set oracle, or a column is missing.
+        BadParameter: a column is missing, or what is to be counted does not fit into memory.
         SourceRefused: the source cannot be read.
     """
-    oracle = check_set_oracle(collection)
     form = None if table is not None else find_form(source)
     if form is not None:
         return count_messages(collection, read_message_file(collection, source, form), form)
     columns = _list_columns(source, table)
     wanted: dict[str, Any] = {"collection": collection.id[:ID_DIGITS], "version": collection.version}
-    return count_reports(oracle, source, table=table, **{name: text for name, text in wanted.items() if name in columns})
+    return _count_rows(
+        collection.mechanism, source, table=table, **{name: text for name, text in wanted.items() if name in columns}
+    )
 
 
-def count_messages(collection: Collection, messages: Iterable[bytes], form: Form = Form.JSON) -> Counts:
+def count_messages(collection: Collection, messages: Iterable[bytes], form: Form = Form.JSON) -> AnyCounts:
     """Count the reports of a collection among messages; of those with one nonce the first counts.
 
     >>> from fractions import Fraction
@@ -60,29 +72,52 @@ def count_messages(collection: Collection, messages: Iterable[bytes], form: Form
     >>> counts.n, counts.rejected["duplicate"], counts.rejected["length"]
     (1, 1, 1)
     """
-    oracle = check_set_oracle(collection)
+    fields = collection.mechanism.fields
     received = read_messages(Wire(collection, form), messages)
-    table = np.array(received.reports, np.int64).reshape(-1, len(oracle.fields))
-    counted = count_reports(oracle, {each.name: table[:, place] for place, each in enumerate(oracle.fields)})
+    table = np.array(received.reports, np.int64).reshape(-1, len(fields))
+    counted = _count_rows(collection.mechanism, {each.name: table[:, place] for place, each in enumerate(fields)})
     rejected = Counter(counted.rejected)
     for reason, times in received.rejected.items():
         rejected["length" if reason == "layout" else reason] += times
-    return Counts(oracle, counted.cells, counted.n, rejected)
+    return replace(counted, rejected=rejected)
 
 
-def check_set_oracle(collection: Collection) -> SetOracle:
-    """Return the oracle of a collection.
+def decode_collection(
+    collection: Collection,
+    counts: AnyCounts,
+    *,
+    candidates: Sequence[str | None] | None = None,
+    confidence: Number = 0.95,
+    hostile_share: Number = 0,
+    consistent: bool = False,
+) -> LocalAnswer | MeanAnswer:
+    """Decode what `count_collection` counted: the people with each value, or their mean, with intervals.
 
-    Raises:
-        BadParameter: its reports are not those of a set oracle.
+    `candidates` are the texts to estimate, where the mechanism hashes texts; None among them is the missing value.
+
+    >>> from fractions import Fraction
+    >>> from discreet.local.collection import Lifetime
+    >>> from discreet.local.domains import Integers
+    >>> from discreet.local.numeric import OneBitMean
+    >>> bit = OneBitMean(100, Fraction(3))
+    >>> ages = Collection("ages", 1, bit, Integers(0, 100), Lifetime.of(bit, 2))
+    >>> decode_collection(ages, count_collection(ages, {"b": [1, 0, 1, 0]})).mean.value
+    50.0
     """
-    mechanism = collection.mechanism
+    wishes: dict[str, Any] = {"confidence": confidence, "hostile_share": hostile_share, "consistent": consistent}
+    if isinstance(counts, SystemCounts):
+        return decode_system(counts, domain=collection.domain, candidates=candidates, **wishes)
+    if candidates is not None:
+        raise BadParameter(
+            "candidates", f"{len(candidates)} texts", "the values of this collection are known", "leave it out"
+        )
+    return decode(counts, labels=collection.domain.labels, **wishes)
+
+
+def _count_rows(mechanism: Any, source: Any, **wanted: Any) -> AnyCounts:
     if isinstance(mechanism, SetOracle):
-        return mechanism
-    raise BadParameter(
-        "collection", f"one of {type(mechanism).__name__}", "its reports are not those of a set oracle",
-        f"decode it in Python: {type(mechanism).__module__} has its estimators",
-    )  # fmt: skip
+        return count_reports(mechanism, source, **wanted)
+    return count_system(mechanism, source, **wanted)
 
 
 def find_form(source: Any) -> Form | None:

@@ -1,6 +1,6 @@
 """What a collection would recover: people with known values, their simulated reports, and the answer beside the truth."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -17,8 +17,8 @@ from discreet.local.simulating import simulate_counts
 from discreet.vega import Chart
 
 MAX_PEOPLE = 10**12
-MAX_VALUES = 10_000
-"""Of so many values, the people of each are simulated in seconds; the time grows with the square."""
+MAX_VALUES = 1_000_000
+"""The answer has a row for each value: those of so many take about a gigabyte."""
 MAX_PRINTED = 20
 TRUTHS = ("zipf", "flat")
 
@@ -117,11 +117,13 @@ def simulate_recovery(
     truth: str | Sequence[int] = "zipf",
     seed: int | None = None,
     confidence: Number = 0.95,
+    on_progress: Callable[[float], None] | None = None,
 ) -> Recovery:
     """Simulate a collection of n people, and decode it.
 
     `oracle` is one of `list_oracles`, the recommended one unless given; `truth` is "zipf" (value v has a share in proportion
-    to 1/(v + 1)), "flat", or the number of people with each value.
+    to 1/(v + 1)), "flat", or the number of people with each value. Thousands of values take seconds to minutes, as
+    `simulate_counts` says; `on_progress` receives the share that is done.
 
     >>> recovery = simulate_recovery(values=10, n=10**6, epsilon=1, seed=1)
     >>> recovery.truth[0], recovery.answer.n, len(recovery.answer.rows)
@@ -129,7 +131,7 @@ def simulate_recovery(
     """
     if check_int(values, "values", 2) > MAX_VALUES:
         raise BadParameter(
-            "values", values, f"more than {MAX_VALUES:,} take long to simulate", "take fewer; a plan takes any"
+            "values", values, f"the rows of more than {MAX_VALUES:,} do not fit in memory", "take fewer; a plan takes any"
         )
     mechanism = choose_oracle(check_int(values, "values", 2), epsilon, oracle)
     if not 1 <= check_int(n, "n", 1) <= MAX_PEOPLE:
@@ -139,7 +141,8 @@ def simulate_recovery(
     held = spread_people(n, values, truth) if isinstance(truth, str) else np.asarray(truth, np.int64)
     if int(held.sum()) != n:
         raise BadParameter("truth", f"{int(held.sum()):,} people", f"n is {n:,}", "let them add up to n")
-    return Recovery(decode(simulate_counts(mechanism, held, seed), confidence=confidence), tuple(int(each) for each in held))
+    counts = simulate_counts(mechanism, held, seed, on_progress=on_progress)
+    return Recovery(decode(counts, confidence=confidence), tuple(held.tolist()))
 
 
 def spread_people(n: int, values: int, truth: str = "zipf") -> Ints:

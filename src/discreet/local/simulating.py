@@ -11,6 +11,7 @@ one multinomial over the cells whatever the oracle: the faster one for many valu
 Simulations use NumPy's generator, not the exact samplers of clients: they say how an estimator behaves, and protect no one.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -24,12 +25,22 @@ from discreet.local.counting import Counts, count_kinds, sum_values
 from discreet.local.fields import Ints
 from discreet.local.oracles import Direct, Hadamard, Hashed, Projective, SetOracle, Subset, Unary
 
+PEOPLE_AT_ONCE = 1 << 20
 MAX_PART = 5 * 10**8
 """NumPy draws without replacement from fewer than 10^9 people."""
 
 
-def simulate_counts(oracle: SetOracle, holders: Any, seed: int | Generator | None = None) -> Counts:
+def simulate_counts(
+    oracle: SetOracle,
+    holders: Any,
+    seed: int | Generator | None = None,
+    *,
+    on_progress: Callable[[float], None] | None = None,
+) -> Counts:
     """Draw the counts of reports of `holders[v]` people with each value v.
+
+    The time grows with the number of values times that of cells, or with the number of people if that is less;
+    `on_progress` receives the share that is done.
 
     >>> from fractions import Fraction
     >>> counts = simulate_counts(Direct(3, Fraction(3)), [10**9, 0, 0], seed=1)
@@ -50,13 +61,37 @@ def simulate_counts(oracle: SetOracle, holders: Any, seed: int | Generator | Non
     cells += random.multinomial(n - int(own.sum()), np.full(len(cells), 1 / len(cells)))
     if isinstance(oracle, Direct):
         return Counts(oracle, cells + own, n)
-    for value in np.flatnonzero(own).tolist():
-        near = list_cells(oracle, value)
-        if own[value] < len(near):
-            cells += np.bincount(random.choice(near, int(own[value])), minlength=len(cells))
-        else:
-            cells[near] += random.multinomial(int(own[value]), np.full(len(near), 1 / len(near)))
+    _add_truths(oracle, own, cells, random, on_progress)
     return Counts(oracle, cells, n)
+
+
+def _add_truths(
+    oracle: SetOracle, own: Ints, cells: Ints, random: Generator, on_progress: Callable[[float], None] | None
+) -> None:
+    """Add the reports of `own[v]` people whose set contains their value v, each equally likely in all ways.
+
+    Where more people than ways have a value, its ways are drawn at once as a multinomial. All other people draw theirs one
+    by one, many values together.
+    """
+    ways = count_ways(oracle)
+    many, few = np.flatnonzero(own >= ways), np.flatnonzero((own > 0) & (own < ways))
+    work, done = len(many) * ways + int(own[few].sum()), 0
+
+    def count(step: int) -> None:
+        nonlocal done
+        done += step
+        if on_progress is not None:
+            on_progress(done / work)
+
+    for value in many.tolist():
+        cells[list_cells(oracle, value)] += random.multinomial(int(own[value]), np.full(ways, 1 / ways))
+        count(ways)
+    ends = np.cumsum(own[few])
+    for start in range(0, int(own[few].sum()), PEOPLE_AT_ONCE):
+        people = np.arange(start, min(start + PEOPLE_AT_ONCE, int(ends[-1])))
+        values = few[np.searchsorted(ends, people, side="right")]
+        cells += np.bincount(find_cells(oracle, values, random.integers(ways, size=len(people))), minlength=len(cells))
+        count(len(people))
 
 
 def simulate_population(oracle: SetOracle, n: int, weights: Any, seed: int | Generator | None = None) -> Counts:
@@ -78,28 +113,48 @@ def simulate_population(oracle: SetOracle, n: int, weights: Any, seed: int | Gen
     return Counts(oracle, random.multinomial(people, chances / chances.sum()).astype(np.int64), people)
 
 
+def count_ways(oracle: SetOracle) -> int:
+    """Return how many reports contain a value, of an oracle whose cells are its reports: the same number for every value."""
+    match oracle:
+        case Projective():
+            return oracle.line
+        case Hashed() | Hadamard():
+            return oracle.fields[0].below
+        case _:
+            return 1
+
+
+def find_cells(oracle: SetOracle, values: Ints, ways: Ints) -> Ints:
+    """Return, for each value, one of the cells whose set contains it: the one of this number below `count_ways`.
+
+    >>> from fractions import Fraction
+    >>> find_cells(Hadamard(2, Fraction(3)), np.array([0, 0]), np.array([1, 3])).tolist()
+    [3, 7]
+    """
+    match oracle:
+        case Projective():
+            drawn = [ways * oracle.odds.numerator]
+        case Hashed() | Hadamard():
+            drawn = [ways, np.zeros_like(ways)]
+        case _:
+            drawn = [np.zeros_like(ways)]
+    columns = select_many(oracle, values, drawn)
+    cell = np.zeros(len(values), np.int64)
+    for field in oracle.fields:
+        cell = cell * field.below + columns[field.name]
+    return cell
+
+
 @lru_cache(maxsize=256)
 def list_cells(oracle: SetOracle, value: int) -> Ints:
-    """Return the cells whose set contains a value, of an oracle whose cells are its reports: all ways to keep the truth.
+    """Return the cells whose set contains a value: all ways to keep the truth.
 
     >>> from fractions import Fraction
     >>> list_cells(Hadamard(2, Fraction(3)), 0).tolist()
     [0, 3, 4, 7]
     """
-    a = oracle.odds.numerator
-    match oracle:
-        case Projective():
-            drawn = [np.arange(oracle.line, dtype=np.int64) * a]
-        case Hashed() | Hadamard():
-            ways = np.arange(oracle.fields[0].below, dtype=np.int64)
-            drawn = [ways, np.zeros_like(ways)]
-        case _:
-            drawn = [np.zeros(1, np.int64)]
-    columns = select_many(oracle, np.full(len(drawn[0]), value), drawn)
-    cell = np.zeros(len(drawn[0]), np.int64)
-    for field in oracle.fields:
-        cell = cell * field.below + columns[field.name]
-    return cell
+    ways = np.arange(count_ways(oracle), dtype=np.int64)
+    return find_cells(oracle, np.full(len(ways), value), ways)
 
 
 def _check_holders(oracle: SetOracle, holders: Any, name: str = "holders") -> Ints:

@@ -70,6 +70,11 @@ def count_clean(reports: ReportColumns, source: SQL) -> exp.Select:
     )
 
 
+def select_columns(names: Sequence[str], source: SQL) -> exp.Select:
+    """Return the rows themselves: for reports that have to be read one by one."""
+    return exp.select(*(source_column(name) for name in names)).from_(source)
+
+
 def count_rejected(reports: ReportColumns, source: SQL, dialect: Dialect) -> exp.Select:
     """Count the rows of each kind of rejection, (kind, rows), without looking at nonces."""
     kinds = exp.select(alias(_classify(reports, dialect), "kind")).from_(source).subquery("classified")
