@@ -13,9 +13,11 @@ from discreet.serve.control.errors import TooManyWaiting
 from discreet.serve.control.model import AskState, Job, JobState
 from discreet.serve.control.queue import job_topic
 from discreet.serve.control.store import Control, open_control
-from discreet.serve.control.waiting import JOBS, Hub, Subscription, ask_topic
+from discreet.serve.control.waiting import Hub, Subscription, ask_topic, queue_topic
 from tests.serve.control.conftest import NOON
 from tests.serve.control.sample import make_ask
+
+CERTIFICATES = queue_topic("certificate")
 
 
 def test_the_oldest_job_comes_first_and_is_leased_once(control: Control) -> None:
@@ -190,7 +192,7 @@ def test_withdrawing_does_not_wait_for_a_claim_that_waits_for_the_ask(database: 
 
 def test_a_waiter_in_the_process_wakes_at_once(control: Control) -> None:
     delays = []
-    with control.subscribe(JOBS) as waiting:
+    with control.subscribe(CERTIFICATES) as waiting:
         waiting.wait(0.2)
         for number in range(20):
             committed: list[float] = []
@@ -210,8 +212,22 @@ def test_a_waiter_in_the_process_wakes_at_once(control: Control) -> None:
     assert sorted(delays)[len(delays) // 2] < 0.01  # 1 ms on a quiet machine; polling would take 25
 
 
+def test_one_queue_does_not_wake_those_who_wait_at_the_other(control: Control) -> None:
+    control.enqueue("certificate", "first")  # the connection that listens is at work
+    with control.subscribe(queue_topic("ask")) as asks, control.subscribe(CERTIFICATES) as others:
+        for waiting in (asks, others):
+            while waiting.wait(0.3):
+                pass
+        control.enqueue("certificate", "second")
+        assert others.wait(10)
+        if control.location.startswith("postgresql"):  # where commits of other processes are looked for, any may wake it
+            assert not asks.wait(0.2)
+        control.add_ask(make_ask())
+        assert asks.wait(10)
+
+
 def test_a_change_before_the_wait_is_not_missed(control: Control) -> None:
-    with control.subscribe(JOBS) as waiting:
+    with control.subscribe(CERTIFICATES) as waiting:
         waiting.wait(0.2)
         control.enqueue("certificate", "x")
         began = time.perf_counter()
@@ -230,7 +246,7 @@ def test_another_connection_is_heard(sql_location: str) -> None:
 
 
 def test_two_who_wait_for_one_topic_both_wake(control: Control) -> None:
-    with control.subscribe(JOBS) as one, control.subscribe(JOBS) as other:
+    with control.subscribe(CERTIFICATES) as one, control.subscribe(CERTIFICATES) as other:
         for waiting in (one, other):
             while waiting.wait(0.1):
                 pass
@@ -282,7 +298,7 @@ def test_other_topics_of_the_process_are_no_reason_to_look_at_the_database() -> 
         looks.append(time.monotonic())
         return False
 
-    with Subscription(hub, JOBS, look) as waiting:
+    with Subscription(hub, CERTIFICATES, look) as waiting:
         thread = threading.Thread(target=notify)
         thread.start()
         assert not waiting.wait(0.12)

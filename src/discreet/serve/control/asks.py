@@ -17,7 +17,7 @@ from discreet.serve.control.base import DEFAULT_PAGE, Page, Part, encode, find_r
 from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import DayLimitReached, KeyTaken, StateChanged, TooManyWaiting
 from discreet.serve.control.model import TRANSITIONS, Ask, AskState, Job, JobState, Request, RequestState
-from discreet.serve.control.waiting import JOBS, ask_topic
+from discreet.serve.control.waiting import ask_topic, queue_topic
 
 MAX_KEY = 200
 """The most characters of the id that an asker gives."""
@@ -296,7 +296,7 @@ def insert_job(transaction: Transaction, job: Job, person: str | None) -> None:
         "INSERT INTO control_jobs (id, kind, subject, person, state, lease_until, body) VALUES (?, ?, ?, ?, ?, NULL, ?)",
         job.id, job.kind, job.subject, person, job.state, encode(job),
     )  # fmt: skip
-    transaction.topics.add(JOBS)
+    transaction.topics.add(queue_topic(job.kind))
 
 
 def _count_waiting(transaction: Transaction, person: str, state: AskState = AskState.WAITING) -> int:

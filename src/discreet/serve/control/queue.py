@@ -20,7 +20,7 @@ from discreet.serve.control.base import decode, encode, new_id
 from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import StateChanged, TooManyWaiting
 from discreet.serve.control.model import AskState, Job, JobState, WorkerSlots
-from discreet.serve.control.waiting import JOBS, Subscription, ask_topic
+from discreet.serve.control.waiting import Subscription, ask_topic, queue_topic
 
 LEASE_SECONDS = 30.0
 SLOTS = "slots"
@@ -72,6 +72,9 @@ class Queue(Asks):
         """
         now = self._clock() if now is None else now
         wanted = None if kinds is None else tuple(kinds)
+        with self._read() as transaction:  # every thread looks after every change, and most find nothing: let them not write
+            if _find_free(transaction, now, wanted, [], per_person, lock="") is None:
+                return None
         with self._write(durable=False) as transaction:
             passed_over: list[str] = []  # people who have enough running
             while (found := _find_free(transaction, now, wanted, passed_over, per_person)) is not None:
@@ -147,7 +150,7 @@ class Queue(Asks):
             _save(transaction, msgspec.structs.replace(held, state=JobState.QUEUED, worker=None, lease_until=None))
             if job.kind == "ask":
                 self._change_state(transaction, job.subject, AskState.RUNNING, AskState.WAITING)
-            transaction.topics.add(JOBS)
+            transaction.topics.add(queue_topic(job.kind))
         return True
 
     def _end(self, job: Job, to: AskState | None, by: str | None, fields: dict[str, Any], **ended: Any) -> bool:
@@ -158,7 +161,7 @@ class Queue(Asks):
             _save(transaction, msgspec.structs.replace(held, lease_until=None, **ended))
             if to is not None:
                 self._change_state(transaction, job.subject, AskState.RUNNING, to, by=by, **fields)
-            transaction.topics |= {JOBS, ask_topic(job.subject), job_topic(job.id)}
+            transaction.topics |= {queue_topic(job.kind), ask_topic(job.subject), job_topic(job.id)}
         return True
 
     def find_job(self, job: str) -> Job | None:
@@ -216,7 +219,7 @@ class Queue(Asks):
         return None if known is None else {name: each for name, each in known.items() if each.until > now}
 
     def subscribe(self, topic: str | None = None) -> Subscription:
-        """Wait for changes: of the queue (`JOBS`), of one ask (`ask_topic(id)`), or of anything. Close it after use."""
+        """Wait for changes: of a queue (`queue_topic`), of one ask (`ask_topic`), or of anything. Close it after use."""
         return self._database.subscribe(topic)
 
 
@@ -230,7 +233,12 @@ def job_topic(job: str) -> str:
 
 
 def _find_free(
-    transaction: Transaction, now: float, kinds: tuple[str, ...] | None, passed_over: list[str], per_person: int | None
+    transaction: Transaction,
+    now: float,
+    kinds: tuple[str, ...] | None,
+    passed_over: list[str],
+    per_person: int | None,
+    lock: str = "{skip}",
 ) -> tuple[Job, str | None] | None:
     """Return the oldest job that is free and of none of the people who are passed over, locked, with its person."""
     where, values = "(j.state = ? OR (j.state = ? AND j.lease_until <= ?))", [JobState.QUEUED, JobState.LEASED, now]
@@ -247,7 +255,7 @@ def _find_free(
         )
         values += [JobState.LEASED, now, per_person]
     sql = f"SELECT j.body, j.person FROM control_jobs j WHERE j.state IN ('queued', 'leased') AND {where} ORDER BY j.number"
-    row = transaction.run(f"{sql} LIMIT 1{{skip}}", *values).fetchone()
+    row = transaction.run(f"{sql} LIMIT 1{lock}", *values).fetchone()
     return None if row is None else (decode(Job, row[0]), row[1])
 
 

@@ -22,7 +22,7 @@ from discreet.serve.config import ServiceConfig
 from discreet.serve.control.errors import ControlUnavailable
 from discreet.serve.control.model import Job
 from discreet.serve.control.store import Control
-from discreet.serve.control.waiting import JOBS
+from discreet.serve.control.waiting import queue_topic
 from discreet.serve.schedule import JumpFreeClock
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.holding import Moments
@@ -89,8 +89,9 @@ class Worker:
         """Claim no more, end what runs, and release or put back what is held."""
         self._stopped.set()
         self.jobs.is_stopping.set()
-        with suppress(ControlUnavailable), self.control.subscribe(JOBS) as queue:
-            queue.notify()
+        for kind in ("ask", SIDE_KINDS[0][0]):
+            with suppress(ControlUnavailable), self.control.subscribe(queue_topic(kind)) as queue:
+                queue.notify()
         deadline = time.monotonic() + self.settings.drain_seconds
         for slot in self._slots:
             slot.join(max(0.0, deadline - time.monotonic()))
@@ -120,7 +121,7 @@ class Worker:
     def _work(self, kinds: tuple[str, ...]) -> None:
         while not self._stopped.is_set():
             try:
-                with self.control.subscribe(JOBS) as queue:
+                with self.control.subscribe(queue_topic(kinds[0])) as queue:
                     while not self._stopped.is_set():
                         job = self._claim(kinds)
                         if job is None:
