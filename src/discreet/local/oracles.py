@@ -417,7 +417,7 @@ class Hashed(SetOracle, frozen=True, tag="hashed"):
     def hash(self, function: int, value: int) -> int:
         """Return h_a(v) = ⟨a, v⟩ mod g, over the digits of both."""
         total, g = 0, self.buckets
-        while function and value:
+        while function:  # as many steps as the function has digits, whatever the value
             function, one = divmod(function, g)
             value, two = divmod(value, g)
             total += one * two
