@@ -186,7 +186,7 @@ def test_a_collection_says_where_silence_would_show_a_value() -> None:
     "name", ["", "a/b", "a\\b", "a\nb", "..", ".a", "-a", "a b", "é", "a" * 101, None, 5, "a\0", "a:b"], ids=ascii
 )
 def test_a_name_that_could_be_a_path_or_a_line_is_refused(name: Any) -> None:
-    with pytest.raises(BadParameter, match="^name is"):
+    with pytest.raises(BadParameter, match=r"^name is"):
         Collection(name, 1, DIRECT, COLOURS.domain, COLOURS.lifetime)
     for good in ("a", "colours-2026.v2_b", "0", "a" * 100):
         assert Collection(good, 1, DIRECT, COLOURS.domain, COLOURS.lifetime).name == good

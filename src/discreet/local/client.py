@@ -11,9 +11,9 @@
 average the noise away. So a report is drawn once, stored before it is sent, and repeated byte for byte, its nonce included.
 
 **Account.** Costs are counted for life, without refill, for the collection and for all collections of the device together.
-A report that does not fit is refused, and nothing is sent. With `per` "state" the account counts an ε that holds only between
-histories with the same pattern of changes: `Client.spent` says so, with the ε between any two histories, and a limit of the
-device does not count it unless its owner allows that (`store`).
+A report that does not fit is refused, and nothing is sent. With `per` "state" the account counts an ε that holds only
+between histories with the same pattern of changes: `Client.spent` says so, with the ε between any two histories, and a limit
+of the device does not count it unless its owner allows that (`store`).
 """
 
 from dataclasses import dataclass

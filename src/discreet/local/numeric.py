@@ -253,7 +253,7 @@ class RoundedBit(LongitudinalOracle, frozen=True, tag="rounded bit"):
         """Flip the memoised bit or not."""
         return (state[0] ^ (drawn[0] < self.gamma.numerator),)
 
-    def event(self) -> SetResponseEvent:
+    def report_event(self) -> SetResponseEvent:
         """Return the event of one report: that of `mean`."""
         return respond_event(self.report_odds)
 
@@ -394,7 +394,7 @@ class BucketFlip(LongitudinalOracle, frozen=True, tag="bucket flip"):
         """((1 − γ)/γ)^d: memoised states can differ in every bit."""
         return ((1 - self.gamma) / self.gamma) ** self.observed if self.gamma else None
 
-    def event(self) -> Event:
+    def report_event(self) -> Event:
         """Return the event of one report.
 
         It is a part of a report on all buckets, symmetric unary encoding, whose event bounds it. With one observed bucket

@@ -48,8 +48,8 @@ class Entry(msgspec.Struct):
 
 
 class DeviceState(msgspec.Struct):
-    """All that a device keeps. `limit` bounds what all collections together may spend, in billionths of ε; `conditional` says
-    that it may count an ε that holds only between histories with the same pattern of changes."""
+    """All that a device keeps. `limit` bounds what all collections together may spend, in billionths of ε; `conditional`
+    says that it may count an ε that holds only between histories with the same pattern of changes."""
 
     secret: str
     limit: int | None = None
@@ -87,7 +87,7 @@ def read_state(stored: bytes) -> DeviceState:
         ValueError: it is none.
     """
     state = msgspec.json.decode(stored, type=DeviceState)
-    if not re.fullmatch("(?:[0-9a-f]{2}){%d,}" % SECRET_BYTES, state.secret):
+    if not re.fullmatch("(?:[0-9a-f]{2})+", state.secret) or len(state.secret) < 2 * SECRET_BYTES:
         raise ValueError("its secret is none")
     if min((min(entry.spent, entry.reports) for entry in state.collections.values()), default=0) < 0:
         raise ValueError("it has spent less than nothing")
