@@ -36,7 +36,7 @@ from discreet.accounting.lifetime import LifetimeEpsilon
 from discreet.errors import BadParameter
 from discreet.events import Claim, Event, Memoised, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
-from discreet.local.odds import epsilon_of_odds
+from discreet.local.odds import epsilon_of_odds, make_fields_exact
 from discreet.local.oracles import WORD_BITS, Field, Report
 from discreet.noise.bits import Bits, Ints
 from discreet.noise.uniform import uniform_below
@@ -54,6 +54,7 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
     """The base of mechanisms with a device step, a permanent step and an instantaneous one."""
 
     def __post_init__(self) -> None:
+        make_fields_exact(self)
         self.check()
         if (largest := max(1, *self.device_moduli, *self.permanent_moduli, *self.moduli)) > MAX_MODULUS:
             raise BadParameter(

@@ -41,7 +41,7 @@ from discreet.local.longitudinal import (
     unpack_bits,
     word_fields,
 )
-from discreet.local.odds import epsilon_of_odds, read_odds
+from discreet.local.odds import epsilon_of_odds, make_fields_exact, read_odds
 from discreet.local.oracles import Field, Report
 from discreet.noise.bits import Bits, Ints
 from discreet.noise.uniform import uniform_below
@@ -61,6 +61,7 @@ class OneBitMean(msgspec.Struct, frozen=True, tag="one-bit mean"):
     odds: Fraction
 
     def __post_init__(self) -> None:
+        make_fields_exact(self)
         check_int(self.top, "top", 1)
         read_odds(self.odds)
         if self.moduli[0] > MAX_MODULUS:
