@@ -130,6 +130,7 @@ export function hmacSha256(key, message) {
 export class SystemDraws {
   take(count) {
     const bytes = new Uint8Array(count);
+    if (!globalThis.crypto?.getRandomValues) throw new Refused("state", "there is no secure source of random bytes");
     for (let start = 0; start < count; start += 65536) {
       globalThis.crypto.getRandomValues(bytes.subarray(start, Math.min(count, start + 65536)));
     }

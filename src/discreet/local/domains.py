@@ -167,4 +167,7 @@ def is_text(value: str) -> bool:
     >>> is_text("é"), is_text(chr(0xD800))
     (True, False)
     """
-    return isinstance(value, str) and not any(0xD800 <= ord(letter) < 0xE000 for letter in value)
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
