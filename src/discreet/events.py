@@ -500,6 +500,13 @@ def check_additive(event: Event) -> None:
 
     Raises:
         TheoremNotApplicable: it counts a single report of a memo.
+
+    >>> coin = RandomizedResponseEvent(Fraction(3, 4), 2)
+    >>> check_additive(coin * 3)
+    >>> check_additive(Memoised(coin, coin, coin, reports=1, states=2))
+    Traceback (most recent call last):
+    discreet.errors.TheoremNotApplicable: Adding up debits is proven only for independent noise, and this is one report of \
+a memo that later reports repeat. Debit the reports of a life in one Memoised event with reports=N.
     """
     if any(alone for _, alone in list_memos(event)):
         raise TheoremNotApplicable(
