@@ -18,7 +18,8 @@
   independent memoised states and of fresh noise, and each memoised state is ε-private for its own state.
 
 The second statement says nothing of *when* a value changes or comes back: without an instantaneous step, two different
-reports prove a change. It is never used without its condition (`LifetimeEpsilon`), and no budget is charged by it.
+reports prove a change. It is never used without its condition (`LifetimeEpsilon`, `client.Spent`); no ledger takes it, and a
+device's limit counts it only if its owner says so (`store`).
 """
 
 from abc import abstractmethod
