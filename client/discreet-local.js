@@ -20,6 +20,13 @@ const NONCE_BYTES = 16;
 const WORD_BITS = 32;
 const MAX_MODULUS = 2 ** 53;
 
+/** Between what a lifetime's ε holds, in words, by what it counts. */
+const CONDITIONS = {
+  report: "any two histories of values",
+  once: "any two values; a device reports once",
+  state: "histories with the same pattern of equal states over time; when a value changes is not protected",
+};
+
 /** What a client refuses; `code` is one of: collection, value, budget, occasion, tape, bound, state. */
 export class Refused extends Error {
   constructor(code, message) {
@@ -123,6 +130,7 @@ export function hmacSha256(key, message) {
 export class SystemDraws {
   take(count) {
     const bytes = new Uint8Array(count);
+    if (!globalThis.crypto?.getRandomValues) throw new Refused("state", "there is no secure source of random bytes");
     for (let start = 0; start < count; start += 65536) {
       globalThis.crypto.getRandomValues(bytes.subarray(start, Math.min(count, start + 65536)));
     }
@@ -228,8 +236,8 @@ function countPoints(q, dimensions) {
 
 function pointVector(point, q, dimensions) {
   let length = 0;
-  while (countPoints(q, length + 1) <= point) length++;
-  const digits = writeDigits(point - countPoints(q, length), q, length).reverse();
+  for (let more = 1; more < dimensions; more++) if (countPoints(q, more) <= point) length++; // as many steps for every point
+  const digits = writeDigits(point - countPoints(q, length), q, dimensions - 1).slice(0, length).reverse();
   return [...Array(dimensions - 1 - length).fill(0), 1, ...digits];
 }
 
@@ -324,10 +332,10 @@ function subset(spec) {
 
 function linearHash(fn, value, g) {
   let total = 0;
-  for (; fn && value; [fn, value] = [divide(fn, g), divide(value, g)]) {
+  for (; fn; [fn, value] = [divide(fn, g), divide(value, g)]) {
     total = (total + multiplyModulo(fn % g, value % g, g)) % g;
   }
-  return total;
+  return total; // as many steps as the function has digits, whatever the value
 }
 
 function hashed(spec) {
@@ -683,10 +691,10 @@ function domainSize(domain) {
 function findIndex(domain, value) {
   if (domain.type === "listed") {
     const labels = [...domain.values, ...[domain.other, domain.missing].filter((name) => name !== null)];
-    const place = labels.indexOf(value === null ? domain.missing : value);
-    if (place >= 0) return place;
-    if (domain.other === null) throw new Refused("value", "the value is not in the domain, which has no `other`");
-    return labels.indexOf(domain.other);
+    const numbers = new Map(labels.map((label, place) => [label, place])); // not a search, which ends at the value
+    const place = numbers.get(value === null ? domain.missing : value) ?? numbers.get(domain.other);
+    if (place === undefined) throw new Refused("value", "the value is not in the domain, which has no `other`");
+    return place;
   }
   if (domain.type === "integers") {
     if (value === null && domain.missing !== null) return divide(domain.high - domain.low, domain.step) + 1;
@@ -715,7 +723,7 @@ export class Collection {
     this.lifetime = spec.lifetime;
     if (domainSize(this.domain) !== this.mechanism.values) throw new Refused("collection", "domain and mechanism differ");
     const { limit, cost, per } = this.lifetime;
-    if (!(cost > 0 && cost <= limit) || !["report", "once", "state"].includes(per)) {
+    if (!(cost > 0 && cost <= limit) || !Object.hasOwn(CONDITIONS, per)) {
       throw new Refused("collection", "not a lifetime");
     }
   }
@@ -756,32 +764,76 @@ function writeHead(major, number, bound) {
 /**
  * A device's state as one text, in whatever `load` and `save` reach (localStorage, a file). `load` returns null before the
  * first `save`. Both are synchronous, and only one client may run at a time: in a page, take a Web Lock around `report`.
+ *
+ * `limit` bounds what all collections together may spend, in billionths of ε, for life: a stored state takes a smaller one from
+ * then on and refuses a larger one. It holds between any two histories; with `conditional` true it also counts collections
+ * whose ε holds only between histories with the same pattern of changes. See the Python module `store`.
  */
 export class StringStore {
-  constructor(load, save, limit = null) {
-    Object.assign(this, { load, save, limit });
+  constructor(load, save, limit = null, conditional = null) {
+    if (limit !== null && !(Number.isSafeInteger(limit) && limit > 0)) throw new Refused("state", "not a limit in billionths of ε");
+    Object.assign(this, { load, save, limit, conditional });
   }
 
   read() {
     const text = this.load();
-    if (text === null) return { secret: toHex(new SystemDraws().take(32)), limit: this.limit, collections: new Map() };
-    const { secret, limit, collections } = JSON.parse(text);
-    const open = ([id, entry]) => [id, { ...entry, sent: new Map(Object.entries(entry.sent)) }];
-    return { secret, limit, collections: new Map(Object.entries(collections).map(open)) };
+    const fresh = () => ({ secret: toHex(new SystemDraws().take(32)), limit: null, collections: new Map(), conditional: false });
+    const state = text === null ? fresh() : readState(text);
+    const [had, counted] = [state.limit, state.conditional];
+    if (this.limit !== null && had !== null && this.limit > had) {
+      throw new Refused("state", "the limit is above the one that this device has for life: leave it out, or give less");
+    }
+    if (this.conditional && !state.conditional && had !== null) {
+      throw new Refused("state", "this device has a limit that holds between any two histories: leave `conditional` out");
+    }
+    state.limit = this.limit ?? had;
+    state.conditional = this.conditional ?? state.conditional;
+    const asked = this.limit !== null || this.conditional !== null;
+    if (asked && state.limit !== null && !state.conditional && [...state.collections.values()].some((e) => e.states.length)) {
+      throw new Refused("state", "this device has reported what is protected only on a condition: give `conditional`");
+    }
+    if (text !== null && (state.limit !== had || state.conditional !== counted)) this.write(state);
+    return state;
   }
 
-  write({ secret, limit, collections }) {
+  write({ secret, limit, collections, conditional }) {
     const close = ([id, entry]) => [id, { ...entry, sent: Object.fromEntries(entry.sent) }];
-    this.save(JSON.stringify({ secret, limit, collections: Object.fromEntries([...collections].map(close)) }));
+    this.save(JSON.stringify({ secret, limit, collections: Object.fromEntries([...collections].map(close)), conditional }));
   }
+}
+
+/** Read a stored state; refuse a text that no client wrote, which must not be taken for a new device. */
+function readState(text) {
+  const isCount = (number) => Number.isSafeInteger(number) && number >= 0;
+  const isTable = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+  let stored;
+  try {
+    stored = JSON.parse(text);
+  } catch {
+    stored = null;
+  }
+  const { secret, limit = null, collections, conditional = false } = isTable(stored) ? stored : {};
+  const isEntry = (entry) =>
+    isTable(entry) && isCount(entry.reports) && isCount(entry.spent) && Array.isArray(entry.states) && isTable(entry.sent);
+  const right =
+    typeof secret === "string" && /^(?:[0-9a-f]{2}){32,}$/.test(secret) && (limit === null || isCount(limit)) &&
+    typeof conditional === "boolean" && isTable(collections) && Object.values(collections).every(isEntry);
+  if (!right) throw new Refused("state", "the store holds no state of a device: restore it, or clear it for a new device");
+  const open = ([id, entry]) => [id, { ...entry, sent: new Map(Object.entries(entry.sent)) }];
+  return { secret, limit, collections: new Map(Object.entries(collections).map(open)), conditional };
+}
+
+/** Refuse an occasion that is no text: 5 and "5" would be two occasions before they are stored, and one after. */
+function checkOccasion(occasion) {
+  if (typeof occasion !== "string" || !isWellFormed(occasion)) throw new Refused("occasion", "the occasion is no text");
 }
 
 /** A state that ends with the page or the process. */
 export class MemoryStore extends StringStore {
-  constructor(secret = null, limit = null) {
+  constructor(secret = null, limit = null, conditional = false) {
     let text = null;
-    super(() => text, (next) => (text = next), limit);
-    if (secret) this.write({ secret: toHex(secret), limit, collections: new Map() });
+    super(() => text, (next) => (text = next));
+    this.write({ secret: toHex(secret ?? new SystemDraws().take(32)), limit, collections: new Map(), conditional });
   }
 }
 
@@ -804,6 +856,7 @@ export class Client {
 
   /** The nonce and the integers of an occasion's report: drawn once, charged and stored before they are returned. */
   draw(value, occasion) {
+    checkOccasion(occasion);
     const { collection } = this;
     const state = this.store.read();
     const entry = state.collections.get(collection.id) ?? { reports: 0, spent: 0, states: [], sent: new Map() };
@@ -823,6 +876,7 @@ export class Client {
 
   /** Forget the report of an occasion, which the receiver has; the occasion stays used. */
   confirm(occasion) {
+    checkOccasion(occasion);
     const state = this.store.read();
     const entry = state.collections.get(this.collection.id);
     if (!entry?.sent.has(occasion)) throw new Refused("occasion", "this occasion has no report");
@@ -830,13 +884,21 @@ export class Client {
     this.store.write(state);
   }
 
-  /** Billionths of ε that this device has spent on the collection. */
+  /** Billionths of ε that this device has spent on the collection; they hold between what `condition` says. */
   get spent() {
     return this.store.read().collections.get(this.collection.id)?.spent ?? 0;
   }
 
+  /** Between what `spent` and the lifetime's ε hold, in words. */
+  get condition() {
+    return CONDITIONS[this.collection.lifetime.per];
+  }
+
   charge(state, entry, memo) {
     const { limit, cost: each, per } = this.collection.lifetime;
+    if (per === "state" && state.limit !== null && !state.conditional) {
+      throw new Refused("collection", "its ε holds only on a condition, and this device's limit without one: see `conditional`");
+    }
     const label = utf8(`discreet.local mark ${this.collection.id} state ${memo.join(",")}`);
     const mark = toHex(new KeyedDraws(fromHex(state.secret), label).take(16));
     const isNew = !entry.states.includes(mark);

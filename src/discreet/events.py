@@ -15,7 +15,7 @@ from typing import TypeAlias, assert_never, cast
 import msgspec
 
 from discreet._numbers import Number, check_int, format_rational, to_rational
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, TheoremNotApplicable
 from discreet.units import Sensitivity
 
 
@@ -37,10 +37,13 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
                     check_event(part)
                     if times < 1 or isinstance(part, Composition):
                         wrong = "a part that ran less than once, or is itself a composition"
+                _check_memos(parts)
             case Parallel(branches=branches):
                 for branch in branches:
                     check_event(branch)
             case Memoised(report=report, permanent=permanent, instantaneous=instantaneous, reports=reports, states=states):
+                if not isinstance(event.memo, str):
+                    raise BadParameter("memo", repr(event.memo), "not a label", "give the id of the collection, as text")
                 for inner in (report, permanent, *(() if instantaneous is None else (instantaneous,))):
                     check_event(inner)
                 wrong = "" if reports >= 1 and states >= 1 else f"{reports} reports of {states} states"
@@ -304,12 +307,16 @@ class SampledWithoutReplacement(PrivacyEvent, frozen=True, tag="SampledWithoutRe
     rate: Fraction
 
 
-class Memoised(PrivacyEvent, frozen=True, tag="Memoised"):
+class Memoised(PrivacyEvent, frozen=True, tag="Memoised", omit_defaults=True):
     """A device that reports again and again, with noise that it draws once per value and keeps (RAPPOR, 1BitRRPM).
 
     `report` is the event of one report on its own; `permanent` the noise that is drawn once for each of at most `states`
     values and memoised; `instantaneous` the fresh noise of every report, as a mechanism on any memoised state, or None;
-    `reports` how many there are.
+    `reports` how many there are. `memo` says whose noise is kept, for example the id of a collection: events without it, and
+    events of the same one, may be about one memo.
+
+    Reports of one memo are not independent. So the ε of a single report adds up with nothing of the same memo, and neither a
+    composition nor an account takes it: state the reports of a life in one event.
 
     A guarantee for life, `accounting.lifetime_epsilon`, holds only between histories with the same pattern of equal values:
     without fresh noise the reports show when a value changed. So every other guarantee is of `unconditional`.
@@ -320,6 +327,10 @@ class Memoised(PrivacyEvent, frozen=True, tag="Memoised"):
     inf
     >>> round(float(pure(Memoised(coin, coin, flip, reports=3, states=2))), 4)  # three times ln 9
     6.5917
+    >>> 2 * Memoised(coin, coin, None, reports=1, states=2)
+    Traceback (most recent call last):
+    discreet.errors.TheoremNotApplicable: Composition is proven only for independent noise, and several of these events are \
+reports of one memo. State them in one Memoised event with reports=N, or label different memos: memo="id".
     """
 
     report: Event
@@ -327,6 +338,7 @@ class Memoised(PrivacyEvent, frozen=True, tag="Memoised"):
     instantaneous: Event | None
     reports: int
     states: int
+    memo: str = ""
 
     @property
     def unconditional(self) -> Event:
@@ -461,6 +473,62 @@ def contains_shuffled(event: Event) -> bool:
             return any(contains_shuffled(inner) for inner in (report, permanent, instantaneous) if inner is not None)
         case _:
             return False
+
+
+def list_memos(event: Event) -> frozenset[tuple[str, bool]]:
+    """List the memos that an event is about, and whether it counts one report of each on its own.
+
+    >>> coin = RandomizedResponseEvent(Fraction(3, 4), 2)
+    >>> list_memos(shuffle(Memoised(coin, coin, None, 1, 2, "id"), 100))
+    frozenset({('id', True)})
+    """
+    match event:
+        case Memoised(memo=memo, reports=reports):
+            return frozenset({(memo, reports == 1)})
+        case Composition(parts=parts):
+            return frozenset().union(*(list_memos(part) for part, _ in parts))
+        case Parallel(branches=branches):
+            return frozenset().union(*(list_memos(branch) for branch in branches))
+        case Group(event=inner) | Subsampled(event=inner) | SampledWithoutReplacement(event=inner) | Shuffled(event=inner):
+            return list_memos(inner)
+        case _:
+            return frozenset()
+
+
+def check_additive(event: Event) -> None:
+    """Refuse an event that an account cannot add to others: it does not see whether they are reports of one memo.
+
+    Raises:
+        TheoremNotApplicable: it counts a single report of a memo.
+
+    >>> coin = RandomizedResponseEvent(Fraction(3, 4), 2)
+    >>> check_additive(coin * 3)
+    >>> check_additive(Memoised(coin, coin, coin, reports=1, states=2))
+    Traceback (most recent call last):
+    discreet.errors.TheoremNotApplicable: Adding up debits is proven only for independent noise, and this is one report of \
+a memo that later reports repeat. Debit the reports of a life in one Memoised event with reports=N.
+    """
+    if any(alone for _, alone in list_memos(event)):
+        raise TheoremNotApplicable(
+            "Adding up debits",
+            "independent noise, and this is one report of a memo that later reports repeat",
+            "debit the reports of a life in one Memoised event with reports=N",
+        )
+
+
+def _check_memos(parts: tuple[tuple[Event, int], ...]) -> None:
+    """Refuse a single report of a memo together with another event of the same memo: it has the ε of independent noise."""
+    seen: dict[str, tuple[int, bool]] = {}
+    for part, times in parts:
+        for memo, alone in list_memos(part):
+            count, any_alone = seen.get(memo, (0, False))
+            seen[memo] = count + times, any_alone or alone
+    if any(count > 1 and alone for count, alone in seen.values()):
+        raise TheoremNotApplicable(
+            "Composition",
+            "independent noise, and several of these events are reports of one memo",
+            'state them in one Memoised event with reports=N, or label different memos: memo="id"',
+        )
 
 
 def _check_local(event: Event) -> None:

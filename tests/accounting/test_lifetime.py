@@ -1,18 +1,31 @@
 """Memoised noise: what holds between any two histories, and what only between histories with the same pattern of changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import product
 from math import inf, log
 
 import pytest
 
-from discreet import BadParameter, epsilon, lifetime_epsilon, pure, zcdp
+from discreet import BadParameter, BudgetExceeded, TheoremNotApplicable, codec, epsilon, lifetime_epsilon, pure, zcdp
 from discreet.accounting import basic_composition
-from discreet.accounting.currencies import Pure
+from discreet.accounting.currencies import Pure, create_budget
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.lifetime import SAME_PATTERN
-from discreet.events import Claim, Event, Memoised, RandomizedResponseEvent
+from discreet.errors import BadEventEncoding
+from discreet.events import (
+    Claim,
+    Composition,
+    Event,
+    Memoised,
+    RandomizedResponseEvent,
+    compose,
+    group,
+    parallel,
+    shuffle,
+    subsample,
+)
+from discreet.ledger.account import compute_charge
 
 ONE_BIT = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 """1BitMean at odds 3 over three grid points: P(memo = 1 | value)."""
@@ -152,6 +165,63 @@ def test_one_report_is_the_event_of_one_report() -> None:
     event = Memoised(coin, coin, flip, reports=1, states=2)
     assert event.unconditional == coin
     assert epsilon(event, 1e-6) == epsilon(coin, 1e-6)
+
+
+def count_ratio_of_two_reports() -> Fraction | None:
+    """The largest ratio of two reports of a memoised bit between a history that changes and one that does not."""
+    return largest_ratio((0, 1), (0, 0), (Fraction(1, 4), Fraction(3, 4)), (Fraction(0), Fraction(1)))
+
+
+COIN = RandomizedResponseEvent(Fraction(3, 4), 2)
+ONE = Memoised(COIN, COIN, None, reports=1, states=2)
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        lambda: 2 * ONE,
+        lambda: ONE + ONE,
+        lambda: compose(ONE, Memoised(COIN, COIN, COIN, reports=1, states=1)),
+        lambda: ONE + Memoised(COIN, COIN, COIN, reports=9, states=1),
+        lambda: shuffle(ONE, 100) * 30,
+        lambda: subsample(ONE, Fraction(1, 2)) + ONE,
+        lambda: group(ONE, 2) + parallel(ONE, COIN),
+        lambda: Composition(((ONE, 2),)),
+        lambda: codec.decode(b'{"type":"Composition","parts":[[%s,2]]}' % codec.encode(ONE)),
+    ],
+)
+def test_reports_of_one_memo_do_not_compose(repeated: Callable[[], Event]) -> None:
+    assert count_ratio_of_two_reports() is None  # so that every finite ε would be false
+    with pytest.raises((TheoremNotApplicable, BadEventEncoding)):
+        repeated()
+
+
+def test_reports_of_different_memos_compose() -> None:
+    events = [Memoised(COIN, COIN, None, reports=1, states=2, memo=memo) for memo in ("a", "b", "c")]
+    assert pure(compose(*events)) == 3 * pure(COIN)
+    assert pure(parallel(ONE, ONE)) == pure(COIN)  # a person is in one branch
+    assert pure(group(ONE, 3)) == 3 * pure(COIN)  # three people have three memos
+    assert float(pure(2 * Memoised(COIN, COIN, COIN, reports=3, states=2))) == pytest.approx(6 * log(3))
+
+
+def test_no_account_takes_a_single_report_of_a_memo() -> None:
+    budget = create_budget(100, 0)
+    for event in (ONE, shuffle(ONE, 10), compose(ONE), Memoised(COIN, COIN, None, 1, 2, "a")):
+        with pytest.raises(TheoremNotApplicable, match="reports=N"):
+            budget.charge(event)
+        with pytest.raises(TheoremNotApplicable, match="reports=N"):
+            compute_charge(Pure(), event)
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Memoised(COIN, COIN, None, reports=2, states=2))
+    assert budget.charge(Memoised(COIN, COIN, COIN, reports=2, states=2)).spent == 2 * pure(COIN)
+
+
+def test_a_memo_without_a_label_is_written_as_before() -> None:
+    assert b"memo" not in codec.encode(ONE).replace(b"Memoised", b"")
+    for event in (ONE, Memoised(COIN, COIN, None, 1, 2, "a")):
+        assert codec.decode(codec.encode(event)) == event
+    with pytest.raises(BadParameter, match="memo"):
+        Memoised(COIN, COIN, None, 1, 2, None)  # type: ignore[arg-type]
 
 
 def test_the_condition_is_printed_with_the_epsilon() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -18,8 +19,9 @@ from discreet.errors import BadParameter, BadValues, BudgetExceeded
 from discreet.local import client as client_module
 from discreet.local.client import Client
 from discreet.local.collection import MECHANISMS, Collection, Lifetime
-from discreet.local.domains import Listed
+from discreet.local.domains import Integers, Listed
 from discreet.local.draws import SystemDraws, TapeDraws
+from discreet.local.microsoft import one_bit_rrpm
 from discreet.local.oracles import Direct, SetOracle
 from discreet.local.store import FileStore, MemoryStore, Store
 from discreet.local.vectors import Seeded, choose_collection, list_mechanisms
@@ -62,14 +64,14 @@ def repeats_itself(client: Client) -> bool:
 def test_a_retry_is_the_same_bytes_and_free(store: Store, form: Form) -> None:
     client = Client(COLOURS, store, form)
     assert repeats_itself(client)
-    assert client.spent == Fraction(1098612289, 10**9)
+    assert client.spent.epsilon == Fraction(1098612289, 10**9)
     assert repeats_itself(Client(COLOURS, store, form))  # after a restart too
 
 
 def test_fresh_noise_on_retry_is_noticed() -> None:
     mutant = local_mutants.FreshRetry(COLOURS, MemoryStore())
     assert not repeats_itself(mutant)
-    assert mutant.spent == Fraction(1098612289, 10**9)  # its account does not show it
+    assert mutant.spent.epsilon == Fraction(1098612289, 10**9)  # its account does not show it
 
 
 def test_every_report_has_a_nonce_of_its_own(store: Store) -> None:
@@ -113,7 +115,7 @@ def count_reports(client: Client, values: list[str]) -> int:
 def test_a_device_stops_for_life(store: Store) -> None:
     client = Client(COLOURS, store)
     assert count_reports(client, ["red"] * 10) == COLOURS.lifetime.reports == 3
-    assert client.spent <= COLOURS.lifetime.epsilon
+    assert client.spent.epsilon <= COLOURS.lifetime.epsilon
     assert client.report("green", "day 0")  # what was paid for can still be sent again
     with pytest.raises(BudgetExceeded, match="reported for life"):
         Client(COLOURS, store).report("red", "later")
@@ -124,7 +126,7 @@ def test_a_refusal_charges_nothing_and_stores_nothing() -> None:
     client = Client(COLOURS, store)
     with pytest.raises(BudgetExceeded):
         client.report("red", "monday")
-    assert client.spent == 0
+    assert client.spent.epsilon == 0
     with store.transaction() as state:
         assert state.collections == {}
 
@@ -140,7 +142,136 @@ def test_a_device_has_one_budget_for_all_collections() -> None:
 def test_a_new_file_takes_the_budget_of_the_device(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "device.db", epsilon=2.5)
     assert count_reports(Client(COLOURS, store), ["red"] * 10) == 2
-    assert count_reports(Client(COLOURS, FileStore(tmp_path / "device.db", epsilon=100)), ["red"] * 10) == 2  # for life
+    assert count_reports(Client(COLOURS, FileStore(tmp_path / "device.db", epsilon=2.5)), ["red"] * 10) == 2  # for life
+    with pytest.raises(BadParameter, match=r"epsilon is 100: above the ε = 2\.5 that this device has for life"):
+        FileStore(tmp_path / "device.db", epsilon=100)
+
+
+@pytest.mark.parametrize("first", [None, 10])
+def test_a_smaller_budget_applies_to_a_device_from_then_on(tmp_path: Path, first: int | None) -> None:
+    path = tmp_path / "device.db"
+    assert count_reports(Client(COLOURS, FileStore(path, epsilon=first)), ["red"] * 2) == 2
+    lowered = Client(COLOURS, FileStore(path, epsilon=1))
+    with pytest.raises(BudgetExceeded):
+        lowered.report("red", "later")
+    with pytest.raises(BudgetExceeded):  # it is stored
+        Client(COLOURS, FileStore(path)).report("red", "later")
+    assert lowered.report("red", "day 0")  # what was paid for can still be sent again
+    with pytest.raises(BadParameter, match="above the ε = 1"):
+        FileStore(path, epsilon=first or 2)
+
+
+STORE_SCRIPT = """
+  import {{ Client, StringStore }} from {client};
+  let text = null;
+  const open = (...limits) => new StringStore(() => text, (next) => (text = next), ...limits);
+  const client = (store) => new Client({text}, {id}, store);
+  const attempt = (what) => {{
+    try {{ what(); return "done"; }} catch (error) {{ return error.code ?? String(error); }}
+  }};
+  console.log(JSON.stringify({steps}));
+"""
+
+
+def run_store(collection: Collection, steps: str) -> Any:
+    """Run JavaScript with `open` (a store on one text), `client` and `attempt` (the code of a refusal)."""
+    texts = {"text": json.dumps(collection.to_json().decode()), "id": json.dumps(collection.id)}
+    return json.loads(
+        run_node("--input-type=module", "-e", STORE_SCRIPT.format(client=json.dumps(CLIENT.as_uri()), steps=steps, **texts))
+    )
+
+
+@pytest.mark.parametrize("first", ["null", "10e9"])
+def test_a_smaller_budget_applies_to_a_device_in_javascript(first: str) -> None:
+    steps = f"""[
+      attempt(() => client(open({first})).report("red", "a")),
+      attempt(() => client(open(1e9)).report("red", "b")),
+      attempt(() => client(open()).report("red", "b")),
+      attempt(() => client(open(1e9)).report("red", "a")),
+      attempt(() => client(open(5e9)).report("red", "a")),
+    ]"""
+    assert run_store(COLOURS, steps) == ["done", "budget", "budget", "done", "state"]
+
+
+# -- the condition of memoised noise ---------------------------------------------------------------------------------------
+
+ONE_BIT = one_bit_rrpm(24, 24, 1)
+HOURS = Collection("hours", 1, ONE_BIT, Integers(0, 24, missing=None), Lifetime.of(ONE_BIT, 4, per="state"))
+
+
+def test_a_limit_of_the_device_does_not_count_a_conditional_epsilon(tmp_path: Path) -> None:
+    client = Client(HOURS, FileStore(tmp_path / "device.db", epsilon=3))
+    with pytest.raises(BadParameter, match="holds only between histories with the same pattern"):
+        client.report(0, "monday")
+    assert client.spent.epsilon == 0
+
+
+def test_a_limit_counts_it_if_the_owner_says_so_and_the_condition_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "device.db"
+    client = Client(HOURS, FileStore(path, epsilon=3, conditional=True))
+    for day in range(10):
+        client.report(0 if day < 5 else 24, str(day))
+    spent = Client(HOURS, FileStore(path)).spent
+    assert (spent.unconditional, spent.condition) == (float("inf"), HOURS.lifetime.condition)
+    assert 1.99 < spent.epsilon < 2.01
+    assert "same pattern" in str(spent)
+    assert "between any two histories no finite ε" in str(spent)
+    with pytest.raises(BadParameter, match="conditional"):
+        FileStore(path, conditional=False)
+
+
+def test_a_limit_that_comes_later_does_not_cover_what_was_reported_on_a_condition(tmp_path: Path) -> None:
+    path = tmp_path / "device.db"
+    Client(HOURS, FileStore(path)).report(0, "monday")
+    with pytest.raises(BadParameter, match="conditional=True"):
+        FileStore(path, epsilon=3)
+    FileStore(path, epsilon=3, conditional=True)
+    Client(COLOURS, FileStore(tmp_path / "other.db", epsilon=3)).report("red", "monday")
+    with pytest.raises(BadParameter, match="conditional is True"):
+        FileStore(tmp_path / "other.db", conditional=True)
+
+
+def test_spent_between_any_two_histories_is_bare_only_where_it_holds() -> None:
+    client = Client(COLOURS, MemoryStore())
+    client.report("red", "monday")
+    assert client.spent.epsilon == client.spent.unconditional == Fraction(1098612289, 10**9)
+    assert str(client.spent) == "ε = 1.1, holding between any two histories of values"
+
+
+def test_a_limit_counts_no_conditional_epsilon_in_javascript() -> None:
+    steps = """[
+      attempt(() => client(open(3e9)).report(0, "a")),
+      attempt(() => client(open(3e9, true)).report(0, "a")),
+      attempt(() => client(open()).report(24, "b")),
+      attempt(() => client(open(null, false)).report(24, "c")),
+      client(open()).condition.includes("same pattern"),
+    ]"""
+    assert run_store(HOURS, steps) == ["collection", "done", "done", "state", True]
+
+
+# -- occasions -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("occasion", [5, 5.0, None, b"5", True, ("5",), "\ud800"], ids=ascii)
+def test_an_occasion_is_a_text(store: Store, occasion: Any) -> None:
+    client = Client(COLOURS, store)
+    for act in (lambda: client.report("red", occasion), lambda: client.confirm(occasion)):
+        with pytest.raises(BadParameter, match=r"^occasion is"):
+            act()
+    assert client.spent.epsilon == 0
+
+
+def test_an_occasion_is_a_text_in_javascript() -> None:
+    given = ["5", "null", "undefined", "true", "Uint8Array.of(53)", "10n", '["5"]', '"\\ud800"', 'new String("5")']
+    steps = ",".join(f'attempt(() => client(open()).report("red", {each}))' for each in given)
+    assert run_store(COLOURS, f"[{steps}, text]") == ["occasion"] * len(given) + [None]
+
+
+@pytest.mark.parametrize("pinned", [None, "", 5, COLOURS.id.upper()], ids=ascii)
+def test_a_client_that_is_delivered_a_collection_is_pinned(pinned: Any) -> None:
+    with pytest.raises(BadParameter):
+        Client.open(COLOURS.to_json(), pinned, MemoryStore())
+    assert Client.open(COLOURS.to_json(), COLOURS.id, MemoryStore()).id == COLOURS.id
 
 
 def test_once_is_once() -> None:
@@ -153,7 +284,7 @@ def test_states_are_paid_for_once_each(memo: type[MemoBit]) -> None:
     collection = collect(mechanism, 2, "state")  # pays for one state: 2 < 2 ln 3
     client = Client(collection, MemoryStore())
     assert count_reports(client, ["v0", "v2", "v0", "v1", "v3", "v2"]) == 4
-    assert client.spent == Fraction(1098612289, 10**9)
+    assert client.spent.epsilon == Fraction(1098612289, 10**9)
 
 
 def test_with_a_fresh_step_every_report_costs(memo: type[MemoBit]) -> None:
@@ -207,7 +338,7 @@ def test_a_value_that_is_refused_leaves_the_device_as_it_was() -> None:
     client = Client(collect(DIRECT, 10), store)
     with pytest.raises(BadValues):
         client.report("mauve", "monday")
-    assert client.spent == 0
+    assert client.spent.epsilon == 0
     assert client.report("v1", "monday")
 
 
@@ -215,7 +346,7 @@ def test_a_tape_that_ends_is_no_report() -> None:
     store = MemoryStore()
     with pytest.raises(BadParameter, match="tape"):
         Client(COLOURS, store, draws=TapeDraws(bytes(16))).report("red", "monday")
-    assert Client(COLOURS, store).spent == 0
+    assert Client(COLOURS, store).spent.epsilon == 0
 
 
 SAMPLES = 4000
@@ -281,6 +412,50 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
         FileStore(tmp_path / "nowhere" / "device.db")
 
 
+@pytest.mark.parametrize("path", ["", ":memory:", "file:device?mode=memory", "\0", ".", "/dev/null"], ids=ascii)
+def test_a_path_that_is_no_file_is_refused(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadParameter, match=r"^store is"):
+        FileStore(path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "state", ["{}", '{"secret":"00"}', '{"secret":"%s","collections":{"a":{"spent":-1}}}' % ("00" * 32), "[]", "no"]
+)
+def test_a_state_that_no_client_wrote_is_refused(state: str, tmp_path: Path) -> None:
+    path = tmp_path / "device.db"
+    FileStore(path)
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE device SET state = ?", (state.encode(),))
+    for act in (lambda: FileStore(path), lambda: FileStore(path, epsilon=1)):
+        with pytest.raises(BadParameter, match="holds no state of a device"):
+            Client(COLOURS, act()).report("red", "monday")
+
+
+def test_a_state_that_no_client_wrote_is_refused_in_javascript() -> None:
+    bad = ["", "{}", "null", "no", '{"secret":"00"}', "[]", json.dumps({"secret": "00" * 32, "collections": {"a": {}}})]
+    steps = ",".join(f'attempt(() => {{ text = {json.dumps(each)}; client(open()).report("red", "a") }})' for each in bad)
+    assert run_store(COLOURS, f"[{steps}]") == ["state"] * len(bad)
+
+
+def test_a_full_disk_is_an_error_of_discreet_and_nothing_is_reported(tmp_path: Path) -> None:
+    program = (
+        "import resource, signal, sys; sys.path[:0] = sys.argv[2:]\n"
+        "from tests.local.test_client import _report_once\n"
+        "from discreet import DiscreetError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: print(_report_once(sys.argv[1]))\n"
+        "except DiscreetError as error: print('refused', error)"
+    )
+    path = str(tmp_path / "device.db")
+    FileStore(path)
+    full = subprocess.run([sys.executable, "-c", program, path, *sys.path], capture_output=True, text=True, check=False)
+    assert full.stdout.startswith("refused store is"), full.stderr
+    assert Client(COLOURS, FileStore(path)).spent.epsilon == 0
+
+
 def _report_once(path: str) -> str:
     return Client(COLOURS, FileStore(path)).report("red", "monday").decode()
 
@@ -291,7 +466,7 @@ def test_two_processes_make_one_report_of_an_occasion(tmp_path: Path) -> None:
     with get_context("spawn").Pool(2) as pool:
         messages = pool.map(_report_once, [path] * 6)
     assert len(set(messages)) == 1
-    assert Client(COLOURS, FileStore(path)).spent == Fraction(1098612289, 10**9)
+    assert Client(COLOURS, FileStore(path)).spent.epsilon == Fraction(1098612289, 10**9)
 
 
 def test_what_is_returned_was_stored_before(tmp_path: Path) -> None:

@@ -139,6 +139,59 @@ def test_a_list_with_other_has_a_number_for_everything(value: str | int | None, 
     assert domain.labels[place] == expected
 
 
+@pytest.mark.parametrize("value", [1.0, -0.0, 23.0, 1e300, -1e300, 5])
+def test_an_integer_that_json_writes_with_a_point_is_that_integer(value: float) -> None:
+    domain = Integers(0, 23)
+    assert domain.index(value) == domain.index(int(value))
+
+
+@pytest.mark.parametrize("value", [2.5, float("nan"), float("inf"), True])
+def test_what_is_no_integer_is_none(value: float) -> None:
+    with pytest.raises(BadValues):
+        Integers(0, 23).index(value)
+
+
+class CountingText(str):
+    """A text that counts how often it is compared."""
+
+    compared = 0
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        CountingText.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_a_value_is_looked_up_and_not_searched_for() -> None:
+    domain = Listed(tuple(f"v{place}" for place in range(1000)))
+    for value in ("v0", "v999", "elsewhere"):
+        CountingText.compared = 0
+        domain.index(CountingText(value))
+        assert CountingText.compared <= 3
+
+
+def test_a_collection_says_where_silence_would_show_a_value() -> None:
+    def warn(domain: Any) -> tuple[str, ...]:
+        mechanism = Direct(domain.size, Fraction(3))
+        return Collection("a", 1, mechanism, domain, Lifetime.of(mechanism, 2)).warnings
+
+    assert "missing" in warn(Integers(0, 9))[0]
+    assert len(warn(Listed(("a", "b"), other=None))) == 2
+    assert warn(Integers(0, 9, missing="none")) == warn(Listed(("a", "b"))) == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a/b", "a\\b", "a\nb", "..", ".a", "-a", "a b", "é", "a" * 101, None, 5, "a\0", "a:b"], ids=ascii
+)
+def test_a_name_that_could_be_a_path_or_a_line_is_refused(name: Any) -> None:
+    with pytest.raises(BadParameter, match=r"^name is"):
+        Collection(name, 1, DIRECT, COLOURS.domain, COLOURS.lifetime)
+    for good in ("a", "colours-2026.v2_b", "0", "a" * 100):
+        assert Collection(good, 1, DIRECT, COLOURS.domain, COLOURS.lifetime).name == good
+
+
 def test_missing_is_a_value_of_its_own() -> None:
     domain = Listed(("yes", "no"), missing="none")
     assert len({domain.index(value) for value in ("yes", "no", "perhaps", None)}) == 4

@@ -6,9 +6,12 @@ from math import inf, log
 import msgspec
 import pytest
 
+from discreet.accounting.currencies import create_budget
 from discreet.accounting.lifetime import lifetime_epsilon
 from discreet.accounting.pure import pure
 from discreet.codec import from_wire, to_wire
+from discreet.errors import TheoremNotApplicable
+from discreet.events import shuffle
 from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
 from discreet.local.draws import MAX_MODULUS, TapeDraws, draw_all
 from discreet.local.longitudinal import SAME_PATTERN, LongitudinalOracle, pack_bits, unpack_bits
@@ -63,7 +66,8 @@ def test_systems_travel_as_json(system):
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
 def test_epsilon_is_that_of_the_event(system):
-    assert total_epsilon(system.event()) == pytest.approx(system.epsilon, rel=1e-12)
+    single = system.report_event() if isinstance(system, LongitudinalOracle) else system.event()
+    assert total_epsilon(single) == pytest.approx(system.epsilon, rel=1e-12)
     assert float(pure(system.event())) == pytest.approx(system.epsilon, rel=1e-12)
 
 
@@ -84,7 +88,7 @@ def test_steps_and_their_events_agree(system):
         assert total_epsilon(system.permanent_event()) == pytest.approx(log(system.permanent_odds))
         assert life.epsilon == pytest.approx(3 * log(system.permanent_odds))
         event = system.memoised_event(reports=30, states=3)
-        assert (event.report, event.reports, event.states) == (system.event(), 30, 3)
+        assert (event.report, event.reports, event.states) == (system.report_event(), 30, 3)
         stated, certified = system.lifetime(3, reports=30), lifetime_epsilon(event)
         assert float(certified.epsilon) == pytest.approx(stated.epsilon)
         assert float(certified.unconditional) == pytest.approx(stated.unconditional)
@@ -93,6 +97,31 @@ def test_steps_and_their_events_agree(system):
     if fresh is not None:
         assert total_epsilon(fresh) == pytest.approx(log(system.instantaneous_odds))
         assert system.epsilon_of_reports(30) == pytest.approx(30 * log(system.instantaneous_odds))
+
+
+@pytest.mark.parametrize(
+    "system", [each for each in SYSTEMS if isinstance(each, LongitudinalOracle)], ids=lambda system: type(system).__name__
+)
+def test_reports_of_one_memo_are_not_added_up(system):
+    event = system.event()
+    if max(system.permanent_moduli) == 1:  # nothing is memoised
+        assert pure(365 * event) == 365 * pure(event)
+        return
+    assert pure(event) == pure(system.report_event())
+    for repeated in (lambda: 365 * event, lambda: event + event, lambda: sum([event] * 3), lambda: 2 * shuffle(event, 100)):
+        with pytest.raises(TheoremNotApplicable, match="reports=N"):
+            repeated()
+    assert pure(system.event("one") + system.event("two")) == 2 * pure(event)
+    filter_ = create_budget(100, 0)
+    with pytest.raises(TheoremNotApplicable, match="reports=N"):
+        filter_.charge(event)
+
+
+def test_a_text_with_permanent_noise_in_one_part_alone_is_marked():
+    fresh = Fraction(0), *NOISE[1:]
+    system = UnknownRappor(4, "_ab", 2, Rappor(32, 2, 4, *NOISE, "s"), BasicRappor.of(9, *fresh))
+    with pytest.raises(TheoremNotApplicable):
+        2 * system.event()
 
 
 def test_bits_are_packed_and_unpacked():

@@ -1,6 +1,7 @@
 """Every mechanism has exactly the distribution and the ε that it states, and its draws do not depend on the value."""
 
 import hmac
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -11,9 +12,14 @@ from hypothesis import strategies as st
 
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.pure import pure
+from discreet.errors import BadParameter
+from discreet.local.apple import CountMeanSketch
 from discreet.local.draws import Draws, KeyedDraws, TapeDraws, below, draw_all
+from discreet.local.fields import point_vector
 from discreet.local.mechanism import AnyMechanism, draw_report, draw_state, memo_label
-from discreet.local.oracles import Direct, FixedHashed, SetOracle
+from discreet.local.numeric import BucketFlip, OneBitMean, RoundedBit
+from discreet.local.oracles import Direct, FixedHashed, Hashed, Projective, SetOracle, Unary
+from discreet.local.rappor import Rappor
 from discreet.local.vectors import Seeded, list_laws, list_mechanisms
 from tests.support import local_mutants
 from tests.support.draw_trees import Recorder, enumerate_law, list_some_values, worst_ratio
@@ -223,3 +229,68 @@ def test_keyed_draws_are_hmac_sha256_of_length_label_and_counter() -> None:
     blocks = [hmac.digest(secret, b"\0\0\0\5label" + count.to_bytes(4, "big"), "sha256") for count in range(2)]
     stream = KeyedDraws(secret, label)
     assert stream.take(5) + stream.take(59) == blocks[0] + blocks[1]
+
+
+# -- exact parameters ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda odds: Direct(2, odds),
+        lambda odds: Unary(2, Fraction(3), odds),
+        lambda odds: Hashed(9, odds, 3),
+        lambda odds: OneBitMean(10, odds),
+        lambda odds: RoundedBit(24, 6, odds),
+        lambda odds: RoundedBit(24, 6, Fraction(3), odds),
+        lambda odds: BucketFlip(8, 2, odds),
+        lambda odds: Rappor(8, 2, 4, odds, Fraction(1, 2), Fraction(3, 4), "s"),
+        lambda odds: CountMeanSketch(odds, 16, 64, "s"),
+    ],
+)
+def test_a_probability_is_an_exact_fraction(make: Callable[[Any], Any]) -> None:
+    for wrong in (3.0, 0.5, "3", None, True):
+        with pytest.raises(BadParameter, match="Give a Fraction"):
+            make(wrong)
+
+
+def test_an_integer_is_the_fraction_that_a_collection_writes() -> None:
+    assert type(Direct(2, 3).odds) is Fraction  # type: ignore[arg-type]
+    assert Direct(2, 3) == Direct(2, Fraction(3))  # type: ignore[arg-type]
+
+
+# -- time ------------------------------------------------------------------------------------------------------------------
+
+
+def count_steps(call: Callable[[], object]) -> int:
+    """How many lines of Python a call runs."""
+    steps = 0
+
+    def trace(frame: object, event: str, arg: object) -> Any:
+        nonlocal steps
+        steps += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+HASHED, PROJECTIVE = Hashed(2**50, Fraction(3), 2), Projective.optimised(10**12, Fraction(3))
+
+
+@pytest.mark.parametrize(
+    ("values", "run"),
+    [
+        (2**50, lambda value: HASHED.hash(2**50 - 1, value)),
+        (10**12, lambda value: point_vector(value, PROJECTIVE.order, PROJECTIVE.dimensions)),
+    ],
+)
+def test_small_values_take_as_many_steps_as_large_ones(values: int, run: Callable[[int], object]) -> None:
+    """Time is not promised; yet no loop over a value ends earlier for a small one."""
+    steps = {count_steps(lambda value=value: run(value)) for value in (0, 1, values // 2, values - 1)}  # type: ignore[misc]
+    assert len(steps) == 1

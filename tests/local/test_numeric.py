@@ -94,7 +94,7 @@ def test_a_rounded_bit_is_a_one_bit_mean_on_average_over_devices(step, gamma):
     found = [distribute_reports(rounded, value) for value in range(7)]
     for value, distribution in enumerate(found):
         assert distribution[(1,)] == rounded.mean.probability(value)
-    assert largest_ratio(found) == rounded.report_odds == rounded.event().odds
+    assert largest_ratio(found) == rounded.report_odds == rounded.report_event().odds
 
 
 def test_rounding_to_a_step_that_does_not_divide_would_be_biased_and_is_refused():
@@ -193,7 +193,7 @@ def test_one_observed_bucket_states_only_its_epsilon():
     reports of two values from the two answers. A third value whose bucket is observed is not.
     """
     flip = BucketFlip(3, 1, Fraction(3))
-    assert flip.event() == Claim(Fraction(flip.epsilon), Fraction(0))
+    assert flip.report_event() == Claim(Fraction(flip.epsilon), Fraction(0))
     gamma, likeliest = 2 / (flip.root + 1), flip.root / (flip.root + 1)
     assert distribute_reports(flip, 2)[(2, 0)] < gamma * likeliest / 3
 
@@ -222,7 +222,7 @@ def test_a_device_that_observes_all_buckets_runs_symmetric_unary_encoding():
     for value in range(3):
         found = {report[3:]: chance for report, chance in distribute_reports(flip, value).items()}
         assert found == distribute_reports(unary, value)
-    assert flip.event() == unary.event()
+    assert flip.report_event() == unary.event()
 
 
 def test_a_device_has_as_many_states_as_it_observes_and_one():

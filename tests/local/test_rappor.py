@@ -105,7 +105,7 @@ def test_epsilon_by_enumeration_of_every_draw():
 def test_events_have_the_stated_epsilon(size, hashes):
     rappor = Rappor(size, hashes, 1, *NOISE)
     for event, odds in (
-        (rappor.event(), rappor.report_odds),
+        (rappor.report_event(), rappor.report_odds),
         (rappor.permanent_event(), rappor.permanent_odds),
         (rappor.instantaneous_event(), rappor.instantaneous_odds),
     ):

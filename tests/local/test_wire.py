@@ -175,3 +175,14 @@ def test_messages_are_counted_by_what_is_wrong_and_duplicates_once() -> None:
 def test_no_messages_are_no_reports() -> None:
     received = read_messages(Wire(COLLECTION), [])
     assert (received.reports, received.rejected.total()) == ([], 0)
+
+
+@pytest.mark.parametrize("messages", [None, 5, b"spam", "spam", object()], ids=lambda each: type(each).__name__)
+def test_what_is_no_list_of_messages_is_refused(messages: Any) -> None:
+    with pytest.raises(BadParameter, match=r"^messages is of type"):
+        read_messages(Wire(COLLECTION), messages)
+
+
+def test_what_is_no_bytes_is_no_message() -> None:
+    received = read_messages(Wire(COLLECTION), [None, 5, "spam"])  # type: ignore[list-item]
+    assert (received.reports, received.rejected["length"]) == ([], 3)

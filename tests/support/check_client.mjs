@@ -79,7 +79,7 @@ function checkReport(vector) {
 }
 
 function checkHistory(vector) {
-  const store = new js.MemoryStore(js.fromHex(vector.secret), vector.limit);
+  const store = new js.MemoryStore(js.fromHex(vector.secret), vector.limit, vector.conditional ?? false);
   return vector.steps.every((step) => {
     const draws = new js.TapeDraws(js.fromHex(step.tape));
     const client = new js.Client(collections.get(vector.collection), null, store, draws);

@@ -57,7 +57,7 @@ from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
-from discreet.events import Composition, Event, compose
+from discreet.events import Composition, Event, check_additive, compose
 
 DEFAULT_DELTA = Fraction(1, 10**6)
 """The δ at which ε is reported where the session has none."""
@@ -392,6 +392,7 @@ class Filter:
 
     def charge(self, event: Event) -> "Filter":
         """The filter after this event is charged. Raise `BudgetExceeded` if it does not fit."""
+        check_additive(event)
         return self.charge_cost(*self.currency.cost(event))
 
     def charge_cost(self, amount: Fraction | float, delta: Fraction, max_bits: int | None = None) -> "Filter":

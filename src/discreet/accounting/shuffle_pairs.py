@@ -52,7 +52,7 @@ from discreet.accounting.elementary import exp_bounds, log_bounds
 from discreet.accounting.pld import EPS, SPECIAL_ERROR, Floats, Interval
 from discreet.accounting.pld.discrete import DiscretePld
 from discreet.accounting.pure import pure
-from discreet.events import Claim, Composition, Event, RandomizedResponseEvent, SetResponseEvent, Shuffled
+from discreet.events import Claim, Composition, Event, Memoised, RandomizedResponseEvent, SetResponseEvent, Shuffled
 
 MAX_OUTCOMES = 1 << 19
 """How many multisets of few users are listed; of many, for whom a contour is as good, an eighth."""
@@ -173,10 +173,12 @@ def list_attained_pairs(event: Shuffled) -> tuple[ShufflePair, ...]:
 
 
 def unwrap(event: Event) -> Event:
-    """The event itself where it is a composition of one."""
+    """The event itself where it is a composition of one, or the reports of a memo."""
     match event:
         case Composition(parts=((part, 1),)):
-            return part
+            return unwrap(part)
+        case Memoised():
+            return unwrap(event.unconditional)
         case _:
             return event
 

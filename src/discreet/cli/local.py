@@ -164,7 +164,7 @@ def local_collection(
     if json:
         print_json({
             "file": str(path), "name": name, "version": version, "id": made.id, "oracle": kind, "values": domain.size,
-            "epsilon": mechanism.epsilon, "message_bytes": sizes,
+            "epsilon": mechanism.epsilon, "message_bytes": sizes, "warnings": list(made.warnings),
             "lifetime": {
                 "epsilon": float(life.epsilon), "per": life.per, "reports": life.reports, "condition": life.condition,
             },
@@ -178,6 +178,8 @@ def local_collection(
         f"{sizes['cbor']} of CBOR."
     )
     print_styled(f"Clients pin the id: {made.id}")
+    for warning in made.warnings:
+        print_warning(warning.replace("`missing`", "--missing none").replace("`other`", "`other`: leave out --only"))
 
 
 # -- encode ----------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from discreet.accounting.currencies import (
     smallest_epsilon,
 )
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
-from discreet.events import Composition, Event, compose
+from discreet.events import Composition, Event, check_additive, compose
 from discreet.ledger.quarantine import Quarantine
 
 MAX_NAME_LENGTH = 200
@@ -178,7 +178,12 @@ def compute_charge(
     currency: Currency, event: Event, certified_delta: Fraction = Fraction(0)
 ) -> tuple[Fraction | float, Fraction]:
     """Return the cost of an event in a currency and in δ. Where the currency is ε, a `certified_delta` makes that the
-    certified ε of the event at this δ, and this δ."""
+    certified ε of the event at this δ, and this δ.
+
+    Raises:
+        TheoremNotApplicable: the event cannot be added to others.
+    """
+    check_additive(event)
     if certified_delta != 0 and currency.counts_epsilon:
         from discreet.accounting.curve import epsilon as certified  # only plans are charged by the curve
 

@@ -45,7 +45,7 @@ from discreet.events import Composition, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
 from discreet.local.hashing import hash_text, hash_texts
 from discreet.local.longitudinal import count_ones, pack_bits, unpack_bits, word_fields
-from discreet.local.odds import epsilon_of_odds, odds_for_epsilon, read_odds
+from discreet.local.odds import epsilon_of_odds, make_fields_exact, odds_for_epsilon, read_odds
 from discreet.local.oracles import Field, Report
 from discreet.noise.bits import Bits, Ints
 from discreet.noise.uniform import uniform_below
@@ -75,6 +75,7 @@ class _AnySketch(msgspec.Struct, frozen=True):
     salt: str
 
     def __post_init__(self) -> None:
+        make_fields_exact(self)
         read_odds(self.odds)
         check_int(self.functions, "functions", 1)
         if not 2 <= check_int(self.width, "width", 2) <= MAX_WIDTH:

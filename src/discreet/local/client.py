@@ -11,17 +11,42 @@
 average the noise away. So a report is drawn once, stored before it is sent, and repeated byte for byte, its nonce included.
 
 **Account.** Costs are counted for life, without refill, for the collection and for all collections of the device together.
-A report that does not fit is refused, and nothing is sent.
+A report that does not fit is refused, and nothing is sent. With `per` "state" the account counts an ε that holds only
+between histories with the same pattern of changes: `Client.spent` says so, with the ε between any two histories, and a limit
+of the device does not count it unless its owner allows that (`store`).
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
+from discreet._numbers import format_up
+from discreet.accounting.pure import pure
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.local.collection import Collection
+from discreet.local.domains import is_text
 from discreet.local.draws import Draws, KeyedDraws, SystemDraws
-from discreet.local.mechanism import State, draw_report
+from discreet.local.mechanism import State, draw_report, is_memoising
 from discreet.local.store import BILLION, DeviceState, Entry, Sent, Store
 from discreet.local.wire import NONCE_BYTES, Form, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """ε that a device has spent on a collection, the condition under which it holds, and the ε between any two histories.
+
+    >>> print(Spent(Fraction(2), inf, "equal patterns of changes"))
+    ε = 2, holding between equal patterns of changes; between any two histories no finite ε
+    """
+
+    epsilon: Fraction
+    unconditional: Fraction | float
+    condition: str
+
+    def __str__(self) -> str:
+        anything = "no finite ε" if self.unconditional == inf else f"ε = {format_up(self.unconditional, 3)}"
+        stated = f"ε = {format_up(self.epsilon, 3)}, holding between {self.condition}"
+        return stated if self.unconditional == self.epsilon else f"{stated}; between any two histories {anything}"
 
 
 class Client:
@@ -48,7 +73,13 @@ class Client:
 
     @classmethod
     def open(cls, text: str | bytes, pinned: str, store: Store, form: Form = Form.JSON) -> "Client":
-        """Read a collection that was delivered, refuse any but the pinned one, and return its client."""
+        """Read a collection that was delivered, refuse any but the pinned one, and return its client.
+
+        Raises:
+            BadParameter: it is another than the pinned one, or none is pinned.
+        """
+        if not isinstance(pinned, str) or not pinned:
+            raise BadParameter("pinned", repr(pinned), "not the id of a collection", "ship the client with the id to expect")
         return cls(Collection.read(text, pinned), store, form)
 
     def report(self, value: str | int | None, occasion: str) -> bytes:
@@ -56,8 +87,10 @@ class Client:
 
         Raises:
             BudgetExceeded: the collection or the device has no budget left. Nothing was charged; send nothing.
-            BadParameter: the report of this occasion was confirmed.
+            BadParameter: the occasion is no text, its report was confirmed, or the device's limit cannot count the
+                collection's ε.
         """
+        check_occasion(occasion)
         with self.store.transaction() as state:
             entry = state.collections.setdefault(self.id, Entry())
             if occasion not in entry.sent:
@@ -75,6 +108,7 @@ class Client:
 
     def confirm(self, occasion: str) -> None:
         """Forget the report of an occasion, which the receiver has; the occasion stays used."""
+        check_occasion(occasion)
         with self.store.transaction() as state:
             entry = state.collections.get(self.id, Entry())
             if occasion not in entry.sent:
@@ -82,14 +116,31 @@ class Client:
             entry.sent[occasion] = None
 
     @property
-    def spent(self) -> Fraction:
-        """ε that this device has spent on the collection, in the sense of `lifetime.condition`."""
+    def spent(self) -> Spent:
+        """ε that this device has spent on the collection, with its condition."""
         with self.store.transaction() as state:
-            return Fraction(state.collections.get(self.id, Entry()).spent, BILLION)
+            entry = state.collections.get(self.id, Entry())
+        epsilon, life = Fraction(entry.spent, BILLION), self.collection.lifetime
+        anything = self._bound_histories(entry.reports) if life.per == "state" else epsilon
+        return Spent(epsilon, anything, life.condition)
+
+    def _bound_histories(self, reports: int) -> Fraction | float:
+        """Return ε of so many reports of a memo between any two histories."""
+        mechanism = self.collection.mechanism
+        if reports <= 1:
+            return reports * pure(mechanism.event())
+        fresh = mechanism.instantaneous_event() if is_memoising(mechanism) else mechanism.event()
+        return inf if fresh is None else reports * pure(fresh)
 
     def _charge(self, state: DeviceState, entry: Entry, memo: State) -> None:
         """Debit a report, unless its state is paid for; refuse it if it does not fit."""
         life = self.collection.lifetime
+        if life.per == "state" and state.limit is not None and not state.conditional:
+            raise BadParameter(
+                "collection", self.collection.name,
+                f"its ε holds only between {life.condition}, and this device's limit holds between any two",
+                "open a new store with conditional=True, so that the limit holds on that condition too",
+            )  # fmt: skip
         mark = mark_state(bytes.fromhex(state.secret), self.id, memo)
         cost = 0 if life.per == "state" and mark in entry.states else life.cost
         remaining = 0 if life.per == "once" and entry.reports else life.limit - entry.spent
@@ -104,6 +155,18 @@ class Client:
         entry.spent += cost
         if life.per == "state" and mark not in entry.states:
             entry.states.append(mark)
+
+
+def check_occasion(occasion: str) -> None:
+    """Refuse an occasion that is no text: 5 and "5", or bytes, would be two occasions before they are stored and one after.
+
+    >>> check_occasion(5)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: occasion is of type int: not a text in Unicode. Name it, for example "2026-11-17".
+    """
+    if not isinstance(occasion, str) or not is_text(occasion):
+        kind = "a text with half a character" if isinstance(occasion, str) else f"of type {type(occasion).__name__}"
+        raise BadParameter("occasion", kind, "not a text in Unicode", 'name it, for example "2026-11-17"')
 
 
 def mark_state(secret: bytes, collection_id: str, state: State) -> str:

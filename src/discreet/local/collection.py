@@ -15,6 +15,7 @@ What a report costs depends on what the operator promises (`Lifetime.per`):
 """
 
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from hashlib import sha256
@@ -28,7 +29,7 @@ from discreet.accounting.pure import pure
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadParameter, DiscreetError
 from discreet.local.apple import CountMeanSketch, HadamardCountMeanSketch, SequenceFragmentPuzzle
-from discreet.local.domains import Domain, is_text
+from discreet.local.domains import Domain, Integers, Listed, is_text
 from discreet.local.draws import MAX_MODULUS
 from discreet.local.mechanism import AnyMechanism, is_memoising
 from discreet.local.numeric import BucketFlip, DuchiMean, OneBitMean, RoundedBit
@@ -60,6 +61,9 @@ MECHANISMS: dict[str, Callable[..., Any]] = {
     "sequence fragment puzzle": SequenceFragmentPuzzle,
 }
 """The mechanisms that a collection may name, by tag."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""What a collection may be called: the name stands in files, tables and logs."""
 
 Per: TypeAlias = Literal["report", "once", "state"]
 
@@ -138,9 +142,13 @@ class Collection(msgspec.Struct, frozen=True):
     unit: str = "device"
 
     def __post_init__(self) -> None:
-        for field in ("name", "unit"):
-            if not is_text(getattr(self, field)) or not 0 < len(getattr(self, field)) <= 200:
-                raise BadParameter(field, "empty, long or no text", "not a name", "give up to 200 letters")
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+            raise BadParameter(
+                "name", ascii(self.name)[:60], "not a name",
+                "give up to 100 letters, digits, '-', '_' and '.', the first a letter or a digit",
+            )  # fmt: skip
+        if not is_text(self.unit) or not 0 < len(self.unit) <= 200 or not self.unit.isprintable():
+            raise BadParameter("unit", ascii(self.unit)[:60], "not the name of a unit", "give up to 200 letters on one line")
         check_int(self.version, "version", 1)
         if type(self.mechanism) not in MECHANISMS.values():
             raise BadParameter(
@@ -181,6 +189,25 @@ class Collection(msgspec.Struct, frozen=True):
     def to_json(self) -> bytes:
         """Return the canonical JSON, whose SHA-256 is the id."""
         return to_json(to_builtins(self))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the collection leaves unprotected: values of which the client can make no report, so that silence shows them.
+
+        >>> from fractions import Fraction
+        >>> from discreet.local.domains import Integers
+        >>> direct = Direct(24, Fraction(3))
+        >>> Collection("hours", 1, direct, Integers(0, 23), Lifetime.of(direct, 2)).warnings
+        ('A device without a value cannot report, and its silence shows that. Declare `missing`.',)
+        """
+        found = []
+        if isinstance(self.domain, Integers) and self.domain.missing is None:
+            found.append("A device without a value cannot report, and its silence shows that. Declare `missing`.")
+        if isinstance(self.domain, Listed) and self.domain.other is None:
+            found.append("A value that is not listed cannot be reported, and silence shows that. Declare `other`.")
+            if self.domain.missing is None:
+                found.append("A device without a value cannot report, and its silence shows that. Declare `missing`.")
+        return tuple(found)
 
     @property
     def id(self) -> str:

@@ -5,11 +5,13 @@ would depend on the value, and nothing protects that. So a list has a value `oth
 to its ends.
 
 **Missing is not absent.** A person who has no value (`None`) reports the value `missing`, protected like any other. A person
-who does not take part at all sends nothing, and is absent: everyone can see that.
+who does not take part at all sends nothing, and is absent: everyone can see that. Without `missing`, a range of integers has
+no number for such a person, the client refuses, and silence shows that there is no value. Declare it.
 
 Texts are compared by their code points, without normalisation, so that every client agrees.
 """
 
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -56,16 +58,18 @@ class Listed(msgspec.Struct, frozen=True, tag="listed"):
         Raises:
             BadValues: it is not in the list, and there is no `other`.
         """
-        label = self.missing if value is None else value
-        if isinstance(label, str) and label in self.labels:
-            return self.labels.index(label)
-        if self.other is None:
+        label, numbers = self.missing if value is None else value, _number_labels(self.labels)
+        other = numbers.get(self.other)
+        place = numbers.get(label if isinstance(label, str) else None, other)
+        if place is None:
             raise BadValues("are not all in the domain, which has no `other`", "give a listed value, or declare `other`")
-        return self.labels.index(self.other)
+        return place
 
 
 class Integers(msgspec.Struct, frozen=True, tag="integers"):
     """The integers from `low` to `high`, in buckets of `step`; what lies outside is clipped to the ends.
+
+    A float without a fraction is its integer: JSON and JavaScript do not tell 1.0 from 1.
 
     >>> hours = Integers(0, 23, missing="none")
     >>> hours.size, [hours.index(value) for value in (-5, 7, 99, None)]
@@ -101,7 +105,7 @@ class Integers(msgspec.Struct, frozen=True, tag="integers"):
         """How many values there are, with `missing`."""
         return self.buckets + (self.missing is not None)
 
-    def index(self, value: str | int | None) -> int:
+    def index(self, value: str | float | None) -> int:
         """Return the number of a value.
 
         Raises:
@@ -109,6 +113,8 @@ class Integers(msgspec.Struct, frozen=True, tag="integers"):
         """
         if value is None and self.missing is not None:
             return self.buckets
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise BadValues("are not all integers", "give integers; declare `missing` to report None")
         return (min(max(value, self.low), self.high) - self.low) // self.step
@@ -146,6 +152,12 @@ class Texts(msgspec.Struct, frozen=True, tag="texts"):
         return value.encode()
 
 
+@lru_cache(maxsize=64)
+def _number_labels(labels: tuple[str, ...]) -> dict[str | None, int]:
+    """Return the number of each label: a search in the list would end at the value, and its time would show it."""
+    return {label: place for place, label in enumerate(labels)}
+
+
 Domain: TypeAlias = Listed | Integers | Texts
 
 
@@ -155,4 +167,7 @@ def is_text(value: str) -> bool:
     >>> is_text("é"), is_text(chr(0xD800))
     (True, False)
     """
-    return isinstance(value, str) and not any(0xD800 <= ord(letter) < 0xE000 for letter in value)
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False

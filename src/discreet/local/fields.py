@@ -76,11 +76,9 @@ def point_vector(point: int, q: int, dimensions: int) -> tuple[int, ...]:
     >>> [point_vector(point, 2, 2) for point in range(3)]
     [(0, 1), (1, 0), (1, 1)]
     """
-    length = 0
-    while count_points(q, length + 1) <= point:
-        length += 1
-    digits = write_digits(point - count_points(q, length), q, length)
-    return (0,) * (dimensions - 1 - length) + (1, *reversed(digits))
+    length = sum(count_points(q, more) <= point for more in range(1, dimensions))  # as many steps for every point
+    digits = write_digits(point - count_points(q, length), q, dimensions - 1)
+    return (0,) * (dimensions - 1 - length) + (1, *reversed(digits[:length]))
 
 
 def vector_point(vector: tuple[int, ...], q: int) -> int:

@@ -18,7 +18,8 @@
   independent memoised states and of fresh noise, and each memoised state is ε-private for its own state.
 
 The second statement says nothing of *when* a value changes or comes back: without an instantaneous step, two different
-reports prove a change. It is never used without its condition (`LifetimeEpsilon`), and no budget is charged by it.
+reports prove a change. It is never used without its condition (`LifetimeEpsilon`, `client.Spent`); no ledger takes it, and a
+device's limit counts it only if its owner says so (`store`).
 """
 
 from abc import abstractmethod
@@ -36,7 +37,7 @@ from discreet.accounting.lifetime import LifetimeEpsilon
 from discreet.errors import BadParameter
 from discreet.events import Claim, Event, Memoised, SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, draw_all
-from discreet.local.odds import epsilon_of_odds
+from discreet.local.odds import epsilon_of_odds, make_fields_exact
 from discreet.local.oracles import WORD_BITS, Field, Report
 from discreet.noise.bits import Bits, Ints
 from discreet.noise.uniform import uniform_below
@@ -54,6 +55,7 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
     """The base of mechanisms with a device step, a permanent step and an instantaneous one."""
 
     def __post_init__(self) -> None:
+        make_fields_exact(self)
         self.check()
         if (largest := max(1, *self.device_moduli, *self.permanent_moduli, *self.moduli)) > MAX_MODULUS:
             raise BadParameter(
@@ -159,9 +161,20 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
         odds = self.instantaneous_odds
         return inf if odds is None else ceil_float(reports * log_bounds(odds)[1])
 
-    def event(self) -> Event:
-        """Return the event of one report on its own."""
+    def report_event(self) -> Event:
+        """Return the event of one report on its own, without the mark of its memo: it adds up with no other report."""
         return bound_event(self.report_odds)
+
+    def event(self, memo: str = "") -> Event:
+        """Return the event of one report on its own, marked as one of a memo; `memo` labels it, as a collection's id does.
+
+        Composition and accounts refuse it beside another report of the same memo: `memoised_event` counts several. Without
+        permanent noise nothing is memoised, and reports are independent.
+        """
+        if max(1, *self.permanent_moduli) == 1:
+            return self.report_event()
+        permanent = Claim(Fraction(0), Fraction(1)) if self.permanent_odds is None else self.permanent_event()
+        return Memoised(self.report_event(), permanent, self.instantaneous_event(), 1, 1, memo)
 
     def permanent_event(self) -> Event:
         """Return the event of the permanent step for one state.
@@ -177,11 +190,11 @@ class LongitudinalOracle(msgspec.Struct, frozen=True):
         """Return the event of the fresh step, as a mechanism on any memoised state; None if it hides nothing."""
         return None if self.instantaneous_odds is None else bound_event(self.instantaneous_odds)
 
-    def memoised_event(self, reports: int, states: int = 1) -> Memoised:
+    def memoised_event(self, reports: int, states: int = 1, memo: str = "") -> Memoised:
         """Return the event of so many reports of one device, in which its value takes `states` states."""
         check_int(reports, "reports", 1)
         check_int(states, "states", 1)
-        return Memoised(self.event(), self.permanent_event(), self.instantaneous_event(), reports, states)
+        return Memoised(self.report_event(), self.permanent_event(), self.instantaneous_event(), reports, states, memo)
 
 
 def respond_event(odds: Fraction) -> SetResponseEvent:

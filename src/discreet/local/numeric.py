@@ -41,7 +41,7 @@ from discreet.local.longitudinal import (
     unpack_bits,
     word_fields,
 )
-from discreet.local.odds import epsilon_of_odds, read_odds
+from discreet.local.odds import epsilon_of_odds, make_fields_exact, read_odds
 from discreet.local.oracles import Field, Report
 from discreet.noise.bits import Bits, Ints
 from discreet.noise.uniform import uniform_below
@@ -61,6 +61,7 @@ class OneBitMean(msgspec.Struct, frozen=True, tag="one-bit mean"):
     odds: Fraction
 
     def __post_init__(self) -> None:
+        make_fields_exact(self)
         check_int(self.top, "top", 1)
         read_odds(self.odds)
         if self.moduli[0] > MAX_MODULUS:
@@ -253,7 +254,7 @@ class RoundedBit(LongitudinalOracle, frozen=True, tag="rounded bit"):
         """Flip the memoised bit or not."""
         return (state[0] ^ (drawn[0] < self.gamma.numerator),)
 
-    def event(self) -> SetResponseEvent:
+    def report_event(self) -> SetResponseEvent:
         """Return the event of one report: that of `mean`."""
         return respond_event(self.report_odds)
 
@@ -394,7 +395,7 @@ class BucketFlip(LongitudinalOracle, frozen=True, tag="bucket flip"):
         """((1 − γ)/γ)^d: memoised states can differ in every bit."""
         return ((1 - self.gamma) / self.gamma) ** self.observed if self.gamma else None
 
-    def event(self) -> Event:
+    def report_event(self) -> Event:
         """Return the event of one report.
 
         It is a part of a report on all buckets, symmetric unary encoding, whose event bounds it. With one observed bucket

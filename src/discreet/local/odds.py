@@ -5,6 +5,9 @@ them and rounded up. `odds_for_epsilon` goes the other way and rounds down, so Î
 """
 
 from fractions import Fraction
+from functools import lru_cache
+
+import msgspec
 
 from discreet._numbers import Number, ceil_float, format_rational, read_decimal, to_rational
 from discreet.accounting.elementary import exp_bounds, log_bounds
@@ -45,6 +48,26 @@ def read_odds(odds: Number) -> Fraction:
     if exact <= 1:
         raise BadParameter("odds", format_rational(exact), "must be above 1: a report has to hold information", "raise them")
     return exact
+
+
+def make_fields_exact(mechanism: msgspec.Struct) -> None:
+    """Turn integers in the rational fields of a new mechanism into fractions, as they are written; refuse all else.
+
+    Raises:
+        BadParameter: a field is a float, which is not the fraction that was meant, or no number.
+    """
+    for name in _list_rational_fields(type(mechanism)):
+        value = getattr(mechanism, name)
+        if isinstance(value, bool) or not isinstance(value, int | Fraction):
+            kind = f"{value!r}, a float" if isinstance(value, float) else f"of type {type(value).__name__}"
+            raise BadParameter(name, kind, "coins need exact probabilities", "give a Fraction, for example Fraction(3, 2)")
+        if not isinstance(value, Fraction):
+            msgspec.structs.force_setattr(mechanism, name, Fraction(value))
+
+
+@lru_cache(maxsize=64)
+def _list_rational_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    return tuple(each.name for each in msgspec.structs.fields(kind) if each.type is Fraction)
 
 
 def epsilon_of_odds(odds: Fraction) -> float:

@@ -39,7 +39,7 @@ from discreet.errors import BadParameter
 from discreet.events import SetResponseEvent
 from discreet.local.draws import MAX_MODULUS, Draws, KeyedDraws, draw_all
 from discreet.local.fields import count_points, is_prime, next_prime, point_vector, vector_point, write_digits
-from discreet.local.odds import epsilon_of_odds, read_odds
+from discreet.local.odds import epsilon_of_odds, make_fields_exact, read_odds
 
 Report: TypeAlias = tuple[int, ...]
 
@@ -66,6 +66,7 @@ class SetOracle(msgspec.Struct, frozen=True):
     odds: Fraction
 
     def __post_init__(self) -> None:
+        make_fields_exact(self)
         check_int(self.values, "values", 2)
         read_odds(self.odds)
         self.check()
@@ -417,7 +418,7 @@ class Hashed(SetOracle, frozen=True, tag="hashed"):
     def hash(self, function: int, value: int) -> int:
         """Return h_a(v) = ⟨a, v⟩ mod g, over the digits of both."""
         total, g = 0, self.buckets
-        while function and value:
+        while function:  # as many steps as the function has digits, whatever the value
             function, one = divmod(function, g)
             value, two = divmod(value, g)
             total += one * two

@@ -116,6 +116,7 @@ class LocalPlan:
             f"{format_up(self.epsilon, 4)} a report.",
             f"A trusted curator would be within {format_up(self.central_half_width, 3)} people at the same ε: this is what "
             "it costs to trust no curator.",
+            "Count `other` and `missing` among the values: a device that cannot report its value shows it by its silence.",
             *self.warnings,
         ]
 

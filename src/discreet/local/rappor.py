@@ -182,7 +182,7 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
             return None
         return max(self.q / self.p, (1 - self.p) / (1 - self.q))
 
-    def event(self) -> Event:
+    def report_event(self) -> Event:
         """Return the event of one report on its own.
 
         With room for disjoint filters, it is that of `hashes` reports of one bit each [basic RAPPOR]: every pair of filters
@@ -199,7 +199,7 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
     def instantaneous_event(self) -> Event | None:
         """Return the event of the fresh noise on any memoised state: an answer yes or no for each bit."""
         if not self.f:
-            return self.event()
+            return self.report_event()
         return None if self._fresh_bit_odds is None else respond_event(self._fresh_bit_odds) * self.size
 
     def _filters_event(self, truth: Fraction, other: Fraction, odds: Fraction) -> Event:

@@ -148,9 +148,9 @@ class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
         part, word = self.part.instantaneous_odds, self.word.instantaneous_odds
         return None if part is None or word is None else part**2 * word
 
-    def event(self) -> Event:
-        """Return the composition of all three."""
-        return self.part.event() * 2 + self.word.event()
+    def report_event(self) -> Event:
+        """Return the composition of all three, whose noise is independent."""
+        return self.part.report_event() * 2 + self.word.report_event()
 
     def permanent_event(self) -> Event:
         """Return the composition of all three."""

@@ -16,7 +16,7 @@ They are the same on every machine. Tapes are rich in bytes of ones, so that dra
 
 import hmac
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
@@ -167,6 +167,19 @@ def list_vectors() -> Iterator[dict[str, Any]]:
                 collection = choose_collection(mechanism, per)
                 yield describe_collection(collection)
                 yield describe_history(collection, None if place % 2 else collection.lifetime.cost)
+    direct = Direct(10, Fraction(3))
+    numbers = Collection("numbers", 1, direct, Integers(-4, 5), Lifetime.of(direct, 2, "once"))
+    yield describe_collection(numbers)
+    yield from list_numbers(numbers, (1.0, -0.0, 5.0, 1e300, -1e300, 2.5, -4.5, 1))
+
+
+def list_numbers(collection: Collection, values: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """Return report vectors of numbers as JSON may write them: 1.0 is the integer 1, and 2.5 is none."""
+    stream = Seeded(f"numbers {collection.id}")
+    for value in values:
+        secret, tape = stream.take(32), stream.take(64)
+        vector = {"kind": "report", "collection": collection.id, "value": value, "secret": secret.hex(), "tape": tape.hex()}
+        yield vector | run_client(collection, value, secret, tape)
 
 
 def list_promises(mechanism: AnyMechanism) -> Iterator[Per]:
@@ -245,7 +258,8 @@ def describe_history(collection: Collection, limit: int | None) -> dict[str, Any
     """Return what a device does on occasions, some of which come back, until its budget is spent."""
     stream = Seeded(f"history {collection.id}")
     secret, values = stream.take(32), list_values(collection, stream)[:2]
-    store, steps = MemoryStore(secret, limit), list[dict[str, Any]]()
+    conditional = limit is not None and collection.lifetime.per == "state"
+    store, steps = MemoryStore(secret, limit, conditional=conditional), list[dict[str, Any]]()
     for place, occasion in enumerate(("a", "a", "__proto__", "b", "__proto__", "c", "a")):
         draws = TapeDraws(stream.tape(place))
         client = Client(collection, store, draws=draws)
@@ -254,8 +268,9 @@ def describe_history(collection: Collection, limit: int | None) -> dict[str, Any
             step["json"] = client.report(step["value"], occasion).decode()
         except (BudgetExceeded, BadParameter) as error:
             step["error"] = _code(error)
-        steps.append(step | {"tape": draws.tape[: draws.consumed].hex(), "spent": int(client.spent * 10**9)})
-    return {"kind": "history", "collection": collection.id, "secret": secret.hex(), "limit": limit, "steps": steps}
+        steps.append(step | {"tape": draws.tape[: draws.consumed].hex(), "spent": int(client.spent.epsilon * 10**9)})
+    named = {"kind": "history", "collection": collection.id, "secret": secret.hex(), "limit": limit, "steps": steps}
+    return named | ({"conditional": True} if conditional else {})
 
 
 class Seeded:

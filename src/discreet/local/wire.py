@@ -73,7 +73,7 @@ class Wire:
         Raises:
             BadMessage: no client of this collection writes it. `reason` is one of `BadMessage.REASONS`.
         """
-        if len(message) != self.size:
+        if not isinstance(message, bytes | bytearray | memoryview) or len(message) != self.size:
             raise BadMessage("length")
         try:
             version, prefix, nonce, report = _read_json(message) if self.form is Form.JSON else self._read_cbor(message)
@@ -141,6 +141,10 @@ class Received:
 def read_messages(wire: Wire, messages: Iterable[bytes]) -> Received:
     """Read messages in the order of arrival; count what is wrong, and every message whose nonce was seen before."""
     received, seen = Received([]), set[bytes]()
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise BadParameter(
+            "messages", f"of type {type(messages).__name__}", "not a list of messages", "give a list of bytes"
+        )
     for message in messages:
         try:
             nonce, report = wire.read(message)

@@ -37,7 +37,7 @@ def telemetry(devices: int = 40, reports: int = 365, seed: int = 2014) -> Attack
     fresh = _guess(_report_afresh(truth, days, bits), truth)
     life = RAPPOR.lifetime()
     collection = Collection(
-        "start page", 1, RAPPOR, Listed(VALUES, other=None), Lifetime.of(RAPPOR, Fraction(5, 2), "state")
+        "start-page", 1, RAPPOR, Listed(VALUES, other=None), Lifetime.of(RAPPOR, Fraction(5, 2), "state")
     )
     repeated, spent = _report_with_clients(collection, truth, days, bits)
     kept = _guess(repeated, truth)
@@ -96,7 +96,7 @@ def _report_with_clients(collection: Collection, truth: Ints, days: int, bits: B
             _, report = wire.read(client.report(VALUES[value], f"day {day}"))
             client.confirm(f"day {day}")
             ones[device] += unpack_bits(report[1:], len(VALUES))
-    return ones, client.spent
+    return ones, client.spent.epsilon
 
 
 def _guess(ones: Ints, truth: Ints) -> float:
