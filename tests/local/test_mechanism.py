@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import Callable
 from fractions import Fraction
+from time import process_time
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from discreet.accounting.elementary import log_bounds
 from discreet.accounting.pure import pure
 from discreet.local.draws import Draws, KeyedDraws, TapeDraws, below, draw_all
 from discreet.local.mechanism import AnyMechanism, draw_report, draw_state, memo_label
-from discreet.local.oracles import Direct, FixedHashed, SetOracle
+from discreet.errors import BadParameter
+from discreet.local.oracles import Direct, FixedHashed, SetOracle, Subset, Unary
 from discreet.local.vectors import Seeded, list_laws, list_mechanisms
 from tests.support import local_mutants
 from tests.support.draw_trees import Recorder, enumerate_law, list_some_values, worst_ratio
@@ -223,3 +225,20 @@ def test_keyed_draws_are_hmac_sha256_of_length_label_and_counter() -> None:
     blocks = [hmac.digest(secret, b"\0\0\0\5label" + count.to_bytes(4, "big"), "sha256") for count in range(2)]
     stream = KeyedDraws(secret, label)
     assert stream.take(5) + stream.take(59) == blocks[0] + blocks[1]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Unary.optimised(10**9, Fraction(3)),
+        lambda: Unary.symmetric(10**15, Fraction(3)),
+        lambda: Subset(10**9, Fraction(3), 10**8),
+        lambda: Subset.optimised(10**12, Fraction(3)),
+        lambda: FixedHashed(10, Fraction(3), 3, 10**9, "salt"),
+    ],
+)
+def test_oracles_whose_reports_no_client_can_send_are_refused_at_once(build: Any) -> None:
+    start = process_time()
+    with pytest.raises(BadParameter, match="Projective|Hashed"):
+        build()
+    assert process_time() - start < 1

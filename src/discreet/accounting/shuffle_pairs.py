@@ -69,6 +69,7 @@ _GRID_ACCURACY = 1e-3  # relative, of δ
 _LEAST_DELTA = 1e-30
 _LEAST_LOSS = 1e-14  # below which the values of Z, differences of rationals, are not known well enough
 _LEAST_MASS = Fraction(1, 10**300)  # of a class, to be a double with all its digits
+_LARGEST_LOSS = 300.0  # whose square is a double
 _LOG_OMITTED = -64.0  # ln of the probability that a list may leave out
 _REACH = 8.5  # nodes end where smoothing has made them e^{-8.5²/2}
 _LOG_DROPPED = -45.0  # ln of the relative size at which a node is left out
@@ -103,8 +104,8 @@ class ShufflePair:
 
     @property
     def is_bare(self) -> bool:
-        """Whether the blanket is too thin for doubles: at an ε0 of hundreds, where a shuffler hides nothing."""
-        return min(self.blanket * one.base for one in self.classes) < _LEAST_MASS
+        """Whether the pair is too extreme for doubles: at an ε0 of hundreds, where a shuffler hides nothing."""
+        return min(self.blanket * one.base for one in self.classes) < _LEAST_MASS or self.max_loss > _LARGEST_LOSS
 
     @property
     def is_identical(self) -> bool:
