@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.pure import pure
+from discreet.errors import BadParameter
 from discreet.local.draws import Draws, KeyedDraws, TapeDraws, below, draw_all
 from discreet.local.mechanism import AnyMechanism, draw_report, draw_state, memo_label
-from discreet.errors import BadParameter
 from discreet.local.oracles import Direct, FixedHashed, SetOracle, Subset, Unary
 from discreet.local.vectors import Seeded, list_laws, list_mechanisms
 from tests.support import local_mutants
@@ -239,6 +239,6 @@ def test_keyed_draws_are_hmac_sha256_of_length_label_and_counter() -> None:
 )
 def test_oracles_whose_reports_no_client_can_send_are_refused_at_once(build: Any) -> None:
     start = process_time()
-    with pytest.raises(BadParameter, match="Projective|Hashed"):
+    with pytest.raises(BadParameter, match=r"Projective|Hashed"):
         build()
     assert process_time() - start < 1

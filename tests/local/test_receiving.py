@@ -82,7 +82,7 @@ def test_no_messages_are_no_reports() -> None:
     assert count_messages(make("hashed"), []).n == 0
 
 
-# -- what a file holds -------------------------------------------------------------------------------------------------------
+# -- what a file holds --------------------------------------------------------------------------------------------------
 
 COLOURS = Direct(5, Fraction(3))
 SPAM = [
@@ -103,7 +103,8 @@ def test_no_line_decides_how_the_others_are_read(spam: bytes, place: int, tmp_pa
     path = tmp_path / "reports.jsonl"
     path.write_bytes(b"".join(line + b"\n" for line in [*honest[:place], spam, *honest[place:]]))
     counts, alone = count_collection(collection, path), count_messages(collection, honest)
-    assert isinstance(counts, Counts) and isinstance(alone, Counts)
+    assert isinstance(counts, Counts)
+    assert isinstance(alone, Counts)
     assert (counts.n, counts.cells.tolist(), counts.received) == (6, alone.cells.tolist(), 7)
 
 
@@ -141,7 +142,7 @@ def test_the_analyst_says_what_a_file_holds(tmp_path: Path) -> None:
     assert count_collection(make("direct"), path, layout="json").n == 2
     path.write_bytes(b"".join(send(2, Form.CBOR)))
     assert count_collection(make("direct"), path, layout="cbor").n == 2
-    with pytest.raises(BadParameter, match="(?i)give json or cbor"):
+    with pytest.raises(BadParameter, match=r"(?i)give json or cbor"):
         count_collection(make("direct"), path, layout="xml")  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="read from files"):
         count_collection(make("direct"), {"y": [1]}, layout="json")
@@ -225,7 +226,7 @@ def test_a_file_without_its_columns_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text("")
     with pytest.raises(SourceRefused, match="has no header"):
         count_collection(make("direct"), path)
-    with pytest.raises(BadParameter, match="check the path|Check the path"):
+    with pytest.raises(BadParameter, match="Check the path"):
         count_collection(make("direct"), tmp_path / "none.jsonl")
 
 
@@ -234,7 +235,7 @@ def test_what_is_no_message_at_all_is_rejected() -> None:
     assert count_messages(make("direct"), strange).rejected["length"] == 4
 
 
-# -- counts made by hand ------------------------------------------------------------------------------------------------------
+# -- counts made by hand ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_what_is_no_message_at_all_is_rejected() -> None:
     ],
 )
 def test_counts_that_no_reports_have_are_refused(oracle: Any, cells: list[Any], n: int) -> None:
-    with pytest.raises(BadParameter, match="cells|n is"):
+    with pytest.raises(BadParameter, match=r"cells|n is"):
         Counts(oracle, np.array(cells), n)
 
 

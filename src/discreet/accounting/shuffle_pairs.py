@@ -223,9 +223,9 @@ _ROUNDED = Fraction(1, 1 << 90)
 def _bound_bare_delta(pair: ShufflePair, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     """δ at ε of a bare pair, by rationals.
 
-    **Proof.** Above: reports of others, drawn independently, only hide. Below: with a probability of at least `hit`, no other
-    report is of the best class, A (or, with a thin blanket, from the blanket at all), and S is then at least own − e^ε·
-    (other + crowd), where `crowd` bounds the sum of R(x1)/base over the others.
+    **Proof.** Above: reports of others, drawn independently, only hide. Below: with a probability of at least `hit`, no
+    other report is of the best class (or, with a thin blanket, from the blanket at all), and S is then at least
+    own − e^ε·(other + crowd), where `crowd` bounds the sum of R(x1)/base over the others.
     """
     low, high = exp_bounds(epsilon)
     above = sum((max(one.base * (one.own - low * one.other), Fraction(0)) for one in pair.classes), Fraction(0))

@@ -43,6 +43,7 @@ __getattr__, __dir__ = export_lazily(globals(), {
 })  # fmt: skip
 
 __all__ = [
+    "Check",
     "CommandPlayer",
     "DevicePlayer",
     "Finding",
@@ -57,6 +58,7 @@ __all__ = [
     "audit",
     "audit_client",
     "audit_collection",
+    "change_one",
     "list_games",
     "measure_supports",
     "recall",

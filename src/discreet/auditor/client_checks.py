@@ -1,21 +1,22 @@
 """An audit of a client for one collection: all games that suit it, and checks of what a correct client never does.
 
-**Theory of operation.** `audit_collection` plays the games of `clients` on the first and the last value of a collection, and a
-game of one report on pairs that together hold every value (of a large domain, on pairs drawn at random). Before that it makes
-checks that need no statistics, since a correct client passes them always:
+**Theory of operation.** `audit_collection` plays the games of `clients` on the first and the last value of a collection, and
+a game of one report on pairs that together hold every value (of a large domain, on pairs drawn at random). Before that it
+makes checks that need no statistics, since a correct client passes them always:
 
 - *messages*: each is one that the collection's clients write, and its JSON and its CBOR hold the same;
 - *retries*: what is asked for again, also with another value or after other reports, is returned byte for byte;
 - *budget*: a device answers no more often than its account can pay for;
 - *nonces*: no two reports have the same. Those of a correct client are equal with a probability below 10^-25.
 
-One check is statistical. A nonce must be independent of the value and of the report: `compare_nonces` divides nonces by value,
-and those of one value by whether their report supports it, and compares how often each of the 128 bits, and each exclusive or
-of two, is 1.
+One check is statistical. A nonce must be independent of the value and of the report: `compare_nonces` divides nonces by
+value, and those of one value by whether their report supports it, and compares how often each of the 128 bits, and each
+exclusive or of two, is 1. What three bits or more say together is not tested.
 
-**False alarms.** Of α = 1 − `confidence`, each game gets an equal part, and the comparison of nonces one such part too. It is
-divided by the number of comparisons, bits and pairs of bits, and both ends of both intervals (Bonferroni): two exact binomial
-intervals that both contain the same share are not disjoint. So a correct client is refuted with probability at most α.
+**False alarms.** Of α = 1 − `confidence`, each game gets an equal part, and the comparison of nonces one such part too. That
+is divided by the number of comparisons, by the 8,256 bits and pairs of bits, and by the ends of both intervals (Bonferroni):
+exact binomial intervals that both contain the same share are not disjoint. So a correct client is refuted with probability at
+most α.
 """
 
 from collections.abc import Iterator, Sequence
@@ -172,7 +173,10 @@ def _scale_progress(progress: Progress | None, done: int, games: int) -> Progres
 def run_checks(player: AnyPlayer, values: Sequence[Any], alpha: float) -> Iterator[Check]:
     """Make all checks on these values; `alpha` is the probability that the comparison of nonces may err with."""
     singles = {value: [play[0] for play in player.play(History((value,), (0,)), NONCES_PER_VALUE)] for value in values}
-    yield check_messages([message for sent in singles.values() for message in sent])
+    both = list[Message]()
+    if isinstance(player, DevicePlayer):  # commands say both in each answer
+        both = [player.report_twice(value) for value in values for _ in range(DEVICES_PER_CHECK)]
+    yield check_messages([*both, *(message for sent in singles.values() for message in sent)])
     yield check_retries(player, values)
     yield check_budget(player, values)
     sent = [message for one in singles.values() for message in one if message.nonce]
@@ -231,7 +235,7 @@ def check_nonces(player: AnyPlayer, singles: dict[Any, list[Message]], alpha: fl
     seen = set[str]()
     groups: dict[Any, list[list[str]]] = {}
     for value, messages in singles.items():
-        index, parts = player.index(value), ([], [])  # type: tuple[Any, tuple[list[str], list[str]]]
+        index, parts = player.index(value), (list[str](), list[str]())
         for message in messages:
             if message.refused or not _is_nonce(message.nonce):
                 continue
@@ -242,7 +246,10 @@ def check_nonces(player: AnyPlayer, singles: dict[Any, list[Message]], alpha: fl
         groups[value] = list(parts)
     first, *others = groups
     comparisons = [(f"reports of {value!r} or not", *groups[value]) for value in groups]
-    comparisons += [(f"{first!r} or {value!r}", sum(groups[first], []), sum(groups[value], [])) for value in others]
+    comparisons += [
+        (f"{first!r} or {value!r}", [*groups[first][0], *groups[first][1]], [*groups[value][0], *groups[value][1]])
+        for value in others
+    ]
     for named, one, two in comparisons:
         if (found := compare_nonces(one, two, alpha / len(comparisons))) is not None:
             return Check("nonces", f"the nonce tells {named}: {found}")

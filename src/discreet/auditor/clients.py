@@ -302,6 +302,7 @@ class DevicePlayer(Player):
         self.collection, self.mechanism, self.lifetime = collection, collection.mechanism, collection.lifetime
         self.draws, self.wire = StreamDraws(), Wire(collection)
         self.client = kind(collection, MemoryStore(), draws=self.draws)
+        self.cbor_client = kind(collection, MemoryStore(), Form.CBOR, draws=self.draws)
 
     def index(self, value: Any) -> Any:
         """See `Player`."""
@@ -315,6 +316,13 @@ class DevicePlayer(Player):
                 self._report(value, f"occasion {place}")
                 for value, place in zip(history.values, history.occasions, strict=True)
             ]
+
+    def report_twice(self, value: Any) -> Message:
+        """Report a value as a new device, in JSON and then in CBOR."""
+        self.client.store = self.cbor_client.store = MemoryStore(self.draws.take(SECRET_BYTES))
+        text = self.client.report(value, "occasion").decode("latin-1")
+        code = self.cbor_client.report(value, "occasion").hex()
+        return read_message(self.wire, text, cbor=self.cbor_client.wire, code=code)
 
     def _report(self, value: Any, occasion: str) -> Message:
         before = self.draws.taken
@@ -334,8 +342,9 @@ class CommandPlayer(Player):
     """A client in another process, such as `node client/discreet-local.js collection.json`.
 
     The process reads a line of JSON for each report, {"value": …, "device": "…", "occasion": "…"}, and answers each with a
-    line: {"json": message, "report": [integers]}, with the message as "cbor" in hexadecimal if it writes that too, or {"error": reason} for what it refuses. `{collection}` in the command
-    is replaced by the path of a file with the collection; a command without it gets that path at its end.
+    line: {"json": message, "report": [integers]}, with "cbor": message in hexadecimal if it writes that too, or {"error":
+    reason} for what it refuses. `{collection}` in the command is replaced by the path of a file with the collection; a
+    command without it gets that path at its end.
     """
 
     def __init__(self, collection: Collection, command: str | Sequence[str], limit: float = 60.0) -> None:

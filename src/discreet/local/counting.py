@@ -392,7 +392,9 @@ JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 CSV_SUFFIXES = tuple(f"{suffix}{end}" for suffix in (".csv", ".tsv") for end in ("", ".gz", ".zst"))
 
 
-def open_reports(mechanism: HasFields, source: Any, table: str | None = None, wanted: Mapping[str, Any] | None = None) -> Any:
+def open_reports(
+    mechanism: HasFields, source: Any, table: str | None = None, wanted: Mapping[str, Any] | None = None
+) -> Any:
     """Open a table of reports: return a mapping of names to arrays, or an engine. What is opened already is returned.
 
     Columns of text files are read as what reports hold, not as what their first rows look like.

@@ -2,8 +2,8 @@
 
 Reports arrive as messages that clients send, or as a table of their integers.
 
-What a file holds is said by the end of its name, or by `layout`, and never by what stands in it: its lines come from clients,
-and one of them must not decide how the others are read.
+What a file holds is said by the end of its name, or by `layout`, and never by what stands in it: its lines come from
+clients, and one of them must not decide how the others are read.
 
 - `.jsonl` and `.ndjson` (`layout="json"`): one JSON message per line;
 - `.cbor` (`layout="cbor"`): CBOR messages one after the other (see `wire` for what stands between them);
@@ -63,13 +63,11 @@ def count_collection(
     if table is None and has_suffix(source, JSON_SUFFIXES):
         rows = read_json_rows(collection.mechanism, source, wanted)
         for name, value in wanted.items():  # a line need not have them
-            rows[name][np.equal(rows[name], None)] = value
+            rows[name][[cell is None for cell in rows[name]]] = value
         return _count_rows(collection.mechanism, rows, **wanted)
     opened = open_reports(collection.mechanism, source, table)
     columns = opened if isinstance(opened, Mapping) else opened.describe_columns()
-    return _count_rows(
-        collection.mechanism, opened, **{name: text for name, text in wanted.items() if name in columns}
-    )
+    return _count_rows(collection.mechanism, opened, **{name: text for name, text in wanted.items() if name in columns})
 
 
 def count_messages(collection: Collection, messages: Iterable[bytes], form: Form = Form.JSON) -> AnyCounts:
