@@ -15,8 +15,8 @@ exclusive or of two, is 1. What three bits or more say together is not tested.
 
 **False alarms.** Of α = 1 − `confidence`, each game gets an equal part, and the comparison of nonces one such part too. That
 is divided by the number of comparisons, by the 8,256 bits and pairs of bits, and by the ends of both intervals (Bonferroni):
-exact binomial intervals that both contain the same share are not disjoint. So a correct client is refuted with probability at
-most α.
+exact binomial intervals that both contain the same share are not disjoint. So a correct client is refuted with
+probability at most α.
 """
 
 from collections.abc import Iterator, Sequence
@@ -103,14 +103,15 @@ def audit_collection(
     alpha = (1 - check_probability(confidence, "confidence")) / (len(games) + 1)
     values = list(dict.fromkeys(value for game in games for value in (game.left.values[0], game.right.values[-1])))
     found: dict[str, Finding | Check] = {}
-    with player.open():
+    with player.open():  # once: a process takes long to start
         for check in run_checks(player, values, float(alpha)):
             found[check.name] = check
-    for done, game in enumerate(games):
-        found[f"{game.name}: {game.left} or {game.right}"] = audit_client(
-            player, game, confidence=1 - alpha, samples=None if samples is None else max(1000, samples // len(games)),
-            seconds=None if seconds is None else seconds / len(games), progress=_scale_progress(progress, done, len(games)),
-        )  # fmt: skip
+        for done, game in enumerate(games):
+            found[f"{game.name}: {game.left} or {game.right}"] = audit_client(
+                player, game, confidence=1 - alpha, samples=None if samples is None else max(1000, samples // len(games)),
+                seconds=None if seconds is None else seconds / len(games),
+                progress=_scale_progress(progress, done, len(games)),
+            )  # fmt: skip
     return found
 
 

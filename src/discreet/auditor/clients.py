@@ -364,7 +364,10 @@ class CommandPlayer(Player):
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Keep the collection in a file, and end the process afterwards."""
+        """Keep the collection in a file, and end the process afterwards. What is open stays so."""
+        if self._folder is not None:
+            yield
+            return
         with TemporaryDirectory(prefix="discreet-audit-") as folder:
             self._folder = Path(folder)
             (self._folder / "collection.json").write_bytes(self.collection.to_json())

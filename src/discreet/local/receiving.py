@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 
@@ -158,13 +158,15 @@ def read_message_file(collection: Collection, path: Any, form: Form) -> Iterator
     opener: Any = gzip.open if has_suffix(path, (".gz",)) else open
     try:
         with opener(Path(path), "rb") as file:
-            if form is Form.JSON:
-                yield from split_lines(file)
-            else:
-                yield from split_frames(Wire(collection, form), file)
+            yield from split_messages(collection, file, form)
     except (OSError, ValueError, EOFError, zlib.error) as failed:
         reason = reason_of(failed) if isinstance(failed, OSError) else "it cannot be read"
         raise BadParameter("source", repr(str(path)), reason, "check the path") from None
+
+
+def split_messages(collection: Collection, file: BinaryIO, form: Form) -> Iterator[bytes]:
+    """Return the messages of an opened file, and what is none in between."""
+    return split_lines(file) if form is Form.JSON else split_frames(Wire(collection, form), file)
 
 
 def split_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
