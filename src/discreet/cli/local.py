@@ -237,7 +237,7 @@ def local_decode(
     reports: Annotated[
         str,
         typer.Argument(
-            help="Messages (.jsonl, .ndjson, .cbor, - for stdin), or a table with a column for each integer: a file, "
+            help="Messages (.jsonl, .ndjson, .json, .cbor, - for stdin), or a table with a column for each integer: a file, "
             "or postgresql://user@host/database.",
             autocompletion=complete_files(*TABLE_SUFFIXES, ".cbor"),
         ),

@@ -5,7 +5,7 @@ Reports arrive as messages that clients send, or as a table of their integers.
 What a file holds is said by the end of its name, or by `layout`, and never by what stands in it: its lines come from
 clients, and one of them must not decide how the others are read.
 
-- `.jsonl` and `.ndjson` (`layout="json"`): one JSON message per line;
+- `.jsonl`, `.ndjson` and `.json` (`layout="json"`): one JSON message per line;
 - `.cbor` (`layout="cbor"`): CBOR messages one after the other (see `wire` for what stands between them);
 - everything else (`layout="columns"`): a table, whose columns are those of `count_reports`. If it has a column `collection`,
   that holds the first 16 digits of the collection's id, as messages do; a column `version` holds the collection's version.
@@ -38,6 +38,7 @@ AnyCounts: TypeAlias = Counts | SystemCounts
 
 Layout: TypeAlias = Literal["json", "cbor", "columns"]
 LAYOUTS: tuple[Layout, ...] = ("json", "cbor", "columns")
+MESSAGE_SUFFIXES = (*JSON_SUFFIXES, ".json")
 CBOR_SUFFIXES = (".cbor", ".cbor.gz")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -150,7 +151,7 @@ def find_form(source: Any, table: str | None = None, layout: Layout | None = Non
         return None
     if has_suffix(source, CBOR_SUFFIXES):
         return Form.CBOR
-    return Form.JSON if has_suffix(source, JSON_SUFFIXES) else None
+    return Form.JSON if has_suffix(source, MESSAGE_SUFFIXES) else None
 
 
 def read_message_file(collection: Collection, path: Any, form: Form) -> Iterator[bytes]:
