@@ -267,7 +267,7 @@ def compare_nonces(one: Sequence[str], two: Sequence[str], alpha: float) -> str 
     >>> compare_nonces(even[:150], even[150:], 1e-6)
     >>> odd = [nonce[:31] + "1" for nonce in even]
     >>> compare_nonces(even[:150], odd[150:], 1e-6)
-    'bit 127 is 1 in [0%, 17%] and in [83%, 100%] of them'
+    'bit 127 is 1 in [0%, 15%] and in [85%, 100%] of them'
     """
     if not one or not two:
         return None
