@@ -511,3 +511,44 @@ def test_a_smoothing_that_is_not_taken_back_is_noticed(monkeypatch: pytest.Monke
     monkeypatch.setattr(shuffle_pairs, "_integrate", mutant)
     low, _ = bound_delta(build_pair(crowd), 0.12, 1e-6)
     assert low > exact * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("users", [1, 10, 10**6, 10**9])
+@pytest.mark.parametrize("epsilon0", [1, 50, 690, 700, 750, 800, 5000])
+@pytest.mark.parametrize("target", [1e-320, 1e-6, 0.5, 1 - 1e-9])
+def test_shuffling_never_costs_and_every_claim_has_an_answer(users: int, epsilon0: int, target: float) -> None:
+    """Also where e^{-ε0} is no double; at such an ε0 the pair is that of one person alone, but for δ."""
+    found = shuffled_epsilon(users, epsilon0, target)
+    assert 0 <= found.lower <= found.upper <= epsilon0
+    if epsilon0 >= 690:
+        alone = epsilon0 + log(1 - target)
+        assert found.lower <= alone * (1 + 1e-9)
+        assert found.upper >= alone * (1 - 1e-9)
+        event = shuffle(Claim(Fraction(epsilon0), Fraction(0)), users)
+        bounds = epsilon(event, target)
+        assert bounds.lower <= found.upper
+        assert pair_delta(event, epsilon0 - 1).upper == pytest.approx(1 - exp(-1))
+
+
+def test_neighbours_of_hundreds_of_epsilon_are_below_the_pair() -> None:
+    """All others hold the other value: the exact δ of ten people, by rationals."""
+    for users in (2, 10):
+        odds = Fraction(10) ** 400
+        for pair in shuffle_pairs.build_attained_pairs(odds, 1 / (odds + 1), users):
+            assert pair.is_bare
+            for point in (0, 1, 300, 700, 900):
+                bounds = shuffle_pairs.bound_delta(pair, float(point), 1e-6)
+                assert bounds[0] <= _enumerate_bare(pair, point) <= bounds[1]
+
+
+def _enumerate_bare(pair: Any, point: int) -> float:
+    """E[S₊]/n over all counts of two classes."""
+    from math import comb
+
+    one, two = pair.classes
+    power, total = exp_bounds(Fraction(point))[0], Fraction(0)
+    for k in range(pair.users + 1):
+        mass = comb(pair.users, k) * one.base**k * two.base ** (pair.users - k)
+        sum_ = k * (one.own - power * one.other) + (pair.users - k) * (two.own - power * two.other)
+        total += mass * max(sum_, Fraction(0))
+    return float(total / pair.users)

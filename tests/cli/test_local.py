@@ -146,6 +146,24 @@ def test_reports_of_many_people_are_decoded_from_messages(form: str, colours: Co
     assert found["total"]["estimate"] == pytest.approx(200)
 
 
+def test_the_analyst_says_what_a_file_holds(colours: Collection, tmp_path: Path) -> None:
+    """A hostile first line changes nothing; rows of columns are counted where the analyst says so."""
+    encoded = feed(tmp_path, "red\n" * 20, "encode", "colours.json").stdout
+    path = tmp_path / "reports.jsonl"
+    path.write_bytes(b'{"y":2}\n' + encoded)
+    found = local("decode", "colours.json", path)
+    assert (found["reports"], found["rejected"]["length"]) == (20, 1)
+    columns = local("decode", "colours.json", path, "--layout", "columns")
+    assert (columns["reports"], columns["rejected"]["length"] + columns["rejected"]["range"]) == (1, 20)
+    cbor = feed(tmp_path, "red\n" * 20, "encode", "colours.json", "--form", "cbor").stdout
+    piped = feed(tmp_path, cbor, "decode", "colours.json", "-", "--layout", "cbor", "--json")
+    assert json.loads(piped.stdout)["reports"] == 20
+    refused = feed(tmp_path, cbor, "decode", "colours.json", "-", "--layout", "columns")
+    assert refused.returncode == 2
+    assert b"--layout" in refused.stderr
+    assert b"--layout" in feed(tmp_path, b"", "decode", "colours.json", "reports.jsonl", "--layout", "xml").stderr
+
+
 def test_messages_are_piped_from_one_command_to_the_next(colours: Collection, tmp_path: Path) -> None:
     encoded = feed(tmp_path, "red\nblue\n", "encode", "colours.json")
     decoded = feed(tmp_path, encoded.stdout + b"spam\n", "decode", "colours.json", "-", "--json")

@@ -18,7 +18,7 @@ from discreet.local.draws import Draws, KeyedDraws, TapeDraws, below, draw_all
 from discreet.local.fields import point_vector
 from discreet.local.mechanism import AnyMechanism, draw_report, draw_state, memo_label
 from discreet.local.numeric import BucketFlip, OneBitMean, RoundedBit
-from discreet.local.oracles import Direct, FixedHashed, Hashed, Projective, SetOracle, Unary
+from discreet.local.oracles import Direct, FixedHashed, Hashed, Projective, SetOracle, Subset, Unary
 from discreet.local.rappor import Rappor
 from discreet.local.vectors import Seeded, list_laws, list_mechanisms
 from tests.support import local_mutants
@@ -294,3 +294,21 @@ def test_small_values_take_as_many_steps_as_large_ones(values: int, run: Callabl
     """Time is not promised; yet no loop over a value ends earlier for a small one."""
     steps = {count_steps(lambda value=value: run(value)) for value in (0, 1, values // 2, values - 1)}  # type: ignore[misc]
     assert len(steps) == 1
+
+
+# -- domains that no client can send --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Unary.optimised(10**9, Fraction(3)),
+        lambda: Unary.symmetric(10**15, Fraction(3)),
+        lambda: Subset(10**9, Fraction(3), 10**8),
+        lambda: Subset.optimised(10**12, Fraction(3)),
+        lambda: FixedHashed(10, Fraction(3), 3, 10**9, "salt"),
+    ],
+)
+def test_oracles_whose_reports_no_client_can_send_are_refused_at_once(build: Any) -> None:
+    with pytest.raises(BadParameter, match=r"Projective|Hashed"):
+        build()

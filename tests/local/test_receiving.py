@@ -1,22 +1,30 @@
 """Messages and tables of one collection are counted alike, whatever bad ones stand among them."""
 
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
+from discreet.errors import BadParameter, SourceRefused
 from discreet.local import (
     Client,
     Collection,
     Counts,
+    Direct,
     Form,
     Integers,
     Lifetime,
     MemoryStore,
+    Subset,
+    Unary,
     choose_oracle,
     count_collection,
     count_messages,
     count_reports,
+    decode_collection,
 )
 from discreet.local.wire import Wire
 
@@ -72,3 +80,181 @@ def test_a_table_with_a_collection_and_a_version_counts_only_its_own() -> None:
 
 def test_no_messages_are_no_reports() -> None:
     assert count_messages(make("hashed"), []).n == 0
+
+
+# -- what a file holds --------------------------------------------------------------------------------------------------
+
+COLOURS = Direct(5, Fraction(3))
+SPAM = [
+    b"spam", b'{"y":2}', b"{}", b"[]", b" ", b'{"y":[1]}', b'{"v":1}', b"1", b'"a"', b"x" * 77, b'{"y":null}', b"\xff\xfe",
+    b'{"y":9223372036854775808}', b'{"y":1,"nonce":"q"}', b"[" * 100_000,
+]  # fmt: skip
+"""Lines that a hostile client may send."""
+
+
+def send(times: int, form: Form = Form.JSON) -> list[bytes]:
+    return [Client(make("direct"), MemoryStore(), form).report(7, "x") for _ in range(times)]
+
+
+@pytest.mark.parametrize("spam", SPAM, ids=lambda each: repr(each[:12]))
+@pytest.mark.parametrize("place", [0, 3])
+def test_no_line_decides_how_the_others_are_read(spam: bytes, place: int, tmp_path: Path) -> None:
+    collection, honest = make("direct"), send(6)
+    path = tmp_path / "reports.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in [*honest[:place], spam, *honest[place:]]))
+    counts, alone = count_collection(collection, path), count_messages(collection, honest)
+    assert isinstance(counts, Counts)
+    assert isinstance(alone, Counts)
+    assert (counts.n, counts.cells.tolist(), counts.received) == (6, alone.cells.tolist(), 7)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_message(tmp_path: Path) -> None:
+    path = tmp_path / "reports.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + b"\n".join(send(3)))
+    assert count_collection(make("direct"), path).n == 3
+
+
+@pytest.mark.parametrize("spam", SPAM, ids=lambda each: repr(each[:12]))
+@pytest.mark.parametrize("place", [0, 2])
+def test_no_line_decides_how_other_columns_are_read(spam: bytes, place: int, tmp_path: Path) -> None:
+    """The analyst says that a file of JSON lines holds columns."""
+    lines = [b'{"y":3}', b'{"y":4,"nonce":"a"}', b'{"y":4,"nonce":"a"}']
+    path = tmp_path / "reports.jsonl"
+    path.write_bytes(b"\n".join([*lines[:place], spam, *lines[place:]]))
+    counts = count_collection(make("direct"), path, layout="columns")
+    assert isinstance(counts, Counts)
+    assert counts.cells[3:5].tolist() == [1, 1]
+    assert counts.rejected["duplicate"] == 1
+    assert counts.received == 4
+    assert count_reports(make("direct").mechanism, path).cells.tolist() == counts.cells.tolist()
+
+
+def test_lines_of_other_collections_are_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "reports.ndjson"
+    path.write_text('{"y":1,"collection":"other"}\n{"y":1,"version":2}\n{"y":1,"version":3}\n{"y":1}\n')
+    counts = count_collection(make("direct"), path, layout="columns")
+    assert (counts.n, counts.rejected["collection"], counts.rejected["version"]) == (2, 1, 1)
+
+
+def test_the_analyst_says_what_a_file_holds(tmp_path: Path) -> None:
+    path = tmp_path / "reports.log"
+    path.write_bytes(b"\n".join(send(2)))
+    assert count_collection(make("direct"), path, layout="json").n == 2
+    path.write_bytes(b"".join(send(2, Form.CBOR)))
+    assert count_collection(make("direct"), path, layout="cbor").n == 2
+    with pytest.raises(BadParameter, match=r"(?i)give json or cbor"):
+        count_collection(make("direct"), path, layout="xml")  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="read from files"):
+        count_collection(make("direct"), {"y": [1]}, layout="json")
+
+
+@pytest.mark.parametrize("bad", ["abc", "inf", "9" * 44, "\u0663", "true", "1.5", "-1", "", "0x1", "nan", '"a,b"'])
+@pytest.mark.parametrize("place", [0, 30_000])
+def test_a_bad_cell_of_a_csv_file_is_counted_and_changes_nothing_else(bad: str, place: int, tmp_path: Path) -> None:
+    """Also behind the rows from which types are inferred."""
+    path = tmp_path / "reports.csv"
+    path.write_text("y,other\n" + "1,x\n" * place + f"{bad},x\n2,x\n3,x\n", encoding="utf-8")
+    counts = count_collection(make("direct"), path)
+    assert isinstance(counts, Counts)
+    assert (counts.n, counts.received, counts.cells[:4].tolist()) == (place + 2, place + 3, [0, place, 1, 1])
+
+
+def test_a_bad_version_and_a_bad_collection_of_a_csv_file_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "reports.csv"
+    own = make("direct").id[:16]
+    path.write_text(f"y,version,collection\n1,3,{own}\n1,abc,{own}\n1,,{own}\n1,3,7\n1,3.0,{own}\n")
+    counts = count_collection(make("direct"), path)
+    assert (counts.n, counts.rejected["version"], counts.rejected["collection"]) == (1, 3, 1)
+
+
+def test_a_bad_cell_of_a_frame_is_counted() -> None:
+    frame = pandas.DataFrame({"y": [1, "abc", None, 2]})
+    counts = count_reports(COLOURS, frame)
+    assert (counts.n, counts.rejected["range"], counts.rejected["length"]) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("junk", [b"\xff" * 5, b"\0", b"\xa4\x00\x01", b"x" * 1000, b"\x5b\x7f" + b"\xff" * 7])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_junk_in_a_file_of_cbor_spoils_no_message(junk: bytes, place: int, tmp_path: Path) -> None:
+    messages = send(3, Form.CBOR)
+    path = tmp_path / "reports.cbor"
+    path.write_bytes(b"".join([*messages[:place], junk, *messages[place:]]))
+    counts = count_collection(make("direct"), path)
+    assert counts.n == 3
+    assert counts.received == 3 + -(-len(junk) // len(messages[0]))
+
+
+def test_a_truncated_or_forged_message_of_cbor_spoils_no_other(tmp_path: Path) -> None:
+    """Every beginning of a message, and one whose nonce is the beginning of another."""
+    wire = Wire(make("direct"), Form.CBOR)
+    one, two = send(2, Form.CBOR)
+    forged = wire.write(wire.head + b"\0", (0,))
+    path = tmp_path / "reports.cbor"
+    for cut in range(1, len(one)):
+        path.write_bytes(one[:cut] + two)
+        assert count_collection(make("direct"), path).n == 1, cut
+    path.write_bytes(forged + two)
+    assert count_collection(make("direct"), path).n == 1
+    strange = Client(make("projective"), MemoryStore(), Form.CBOR).report(7, "x")
+    path.write_bytes(one + strange + two)
+    assert count_collection(make("direct"), path).n == 2
+
+
+def test_frames_are_found_across_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    messages = send(20, Form.CBOR)
+    path = tmp_path / "reports.cbor"
+    path.write_bytes(b"".join(b"\xa4" * (place % 3) + message for place, message in enumerate(messages)))
+    for size in (1, 2, 7, 34, 35, 36, 100):
+        monkeypatch.setattr("discreet.local.wire.BLOCK_BYTES", size)
+        assert count_collection(make("direct"), path).n == 20
+
+
+@pytest.mark.parametrize("name", ["reports.jsonl", "reports.cbor", "reports.csv"])
+def test_files_without_reports_are_counted(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("y\n" if name.endswith("csv") else "")
+    counts = count_collection(make("direct"), path)
+    assert (counts.n, counts.received) == (0, 0)
+    assert "No report was accepted" in repr(decode_collection(make("direct"), counts))
+
+
+def test_a_file_without_its_columns_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_text("z\n1\n")
+    with pytest.raises(BadParameter, match="without a column 'y'"):
+        count_collection(make("direct"), path)
+    path.write_text("")
+    with pytest.raises(SourceRefused, match="has no header"):
+        count_collection(make("direct"), path)
+    with pytest.raises(BadParameter, match="Check the path"):
+        count_collection(make("direct"), tmp_path / "none.jsonl")
+
+
+def test_what_is_no_message_at_all_is_rejected() -> None:
+    strange: Any = [None, 5, "text", send(1)[0].decode()]
+    assert count_messages(make("direct"), strange).rejected["length"] == 4
+
+
+# -- counts made by hand ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("oracle", "cells", "n"),
+    [
+        (COLOURS, [5, 0, 0, 0, 0], 3),
+        (COLOURS, [0] * 5, -4),
+        (COLOURS, [4, -1, 0, 0, 0], 3),
+        (COLOURS, [1.5, 1.5, 0, 0, 0], 3),
+        (Unary.optimised(3, Fraction(3)), [4, 0, 0], 3),
+        (Subset(4, Fraction(3), 2), [1, 1, 1, 0], 2),
+        (Subset(4, Fraction(3), 2), [3, 1, 0, 0], 2),
+    ],
+)
+def test_counts_that_no_reports_have_are_refused(oracle: Any, cells: list[Any], n: int) -> None:
+    with pytest.raises(BadParameter, match=r"cells|n is"):
+        Counts(oracle, np.array(cells), n)
+
+
+def test_negative_rejections_are_refused() -> None:
+    with pytest.raises(BadParameter, match="rejected"):
+        Counts(COLOURS, np.zeros(5, np.int64), 0, {"range": -1})

@@ -68,6 +68,8 @@ _GRID_POINTS = 257
 _GRID_ACCURACY = 1e-3  # relative, of δ
 _LEAST_DELTA = 1e-30
 _LEAST_LOSS = 1e-14  # below which the values of Z, differences of rationals, are not known well enough
+_LEAST_MASS = Fraction(1, 10**300)  # of a class, to be a double with all its digits
+_LARGEST_LOSS = 300.0  # whose square is a double
 _LOG_OMITTED = -64.0  # ln of the probability that a list may leave out
 _REACH = 8.5  # nodes end where smoothing has made them e^{-8.5²/2}
 _LOG_DROPPED = -45.0  # ln of the relative size at which a node is left out
@@ -99,6 +101,11 @@ class ShufflePair:
     def max_loss(self) -> float:
         """The largest privacy loss, rounded up."""
         return max(ceil_float(log_bounds(one.own / one.other)[1]) for one in self.classes) * (1 + 4 * EPS)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the pair is too extreme for doubles: at an ε0 of hundreds, where a shuffler hides nothing."""
+        return min(self.blanket * one.base for one in self.classes) < _LEAST_MASS or self.max_loss > _LARGEST_LOSS
 
     @property
     def is_identical(self) -> bool:
@@ -192,6 +199,9 @@ def bound_delta(pair: ShufflePair, epsilon: float, rtol: float) -> Interval:
         return 0.0, 0.0
     if pair.max_loss < _LEAST_LOSS:
         return 0.0, pair.max_loss  # 1 − e^{-ε0} < ε0
+    if pair.is_bare:
+        low, high = _bound_bare_delta(pair, Fraction(epsilon))
+        return max(0.0, floor_float(low)), min(1.0, ceil_float(high))
     return _ShiftedSum.at(pair, epsilon).bound_delta(rtol)
 
 
@@ -201,7 +211,47 @@ def bound_epsilon(pair: ShufflePair, target: float, rtol: float) -> Interval:
         return 0.0, 0.0
     if pair.max_loss < _LEAST_LOSS:
         return 0.0, pair.max_loss
+    if pair.is_bare:
+        return _bound_bare_epsilon(pair, Fraction(target))
     return _invert_contour(pair, target, rtol, pair.max_loss)
+
+
+# A blanket, or a class, too thin for doubles.
+
+_ROUNDED = Fraction(1, 1 << 90)
+"""The rationals of a pair are within 2^-100 of what they stand for."""
+
+
+def _bound_bare_delta(pair: ShufflePair, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """δ at ε of a bare pair, by rationals.
+
+    **Proof.** Above: reports of others, drawn independently, only hide. Below: with a probability of at least `hit`, no
+    other report is of the best class (or, with a thin blanket, from the blanket at all), and S is then at least
+    own − e^ε·(other + crowd), where `crowd` bounds the sum of R(x1)/base over the others.
+    """
+    low, high = exp_bounds(epsilon)
+    above = sum((max(one.base * (one.own - low * one.other), Fraction(0)) for one in pair.classes), Fraction(0))
+    best, hit, crowd = _isolate(pair)
+    below = hit * best.base * (best.own - high * (best.other + crowd))
+    return below - _ROUNDED, above + _ROUNDED
+
+
+def _bound_bare_epsilon(pair: ShufflePair, target: Fraction) -> Interval:
+    """The ε at δ of a bare pair: where the bound from below is δ, and pure ε."""
+    best, hit, crowd = _isolate(pair)
+    left = best.base * best.own - (target / hit if hit else 1) - _ROUNDED
+    low = floor_float(log_bounds(left / (best.base * (best.other + crowd)))[0]) if left > 0 else 0.0
+    return min(max(0.0, low * (1 - 4 * EPS)), pair.max_loss), pair.max_loss
+
+
+def _isolate(pair: ShufflePair) -> tuple[ReportClass, Fraction, Fraction]:
+    """The class that tells the values apart best; how likely no other report is of it; and the weight of the others."""
+    best = max(pair.classes, key=lambda one: one.own / one.other)
+    others = pair.users - 1
+    if pair.blanket < 1:
+        return best, max(Fraction(0), 1 - others * pair.blanket), Fraction(0)
+    crowd = others * max((one.other for one in pair.classes if one is not best), default=Fraction(0))
+    return best, max(Fraction(0), 1 - others * best.base), crowd
 
 
 def _invert_contour(pair: ShufflePair, target: float, rtol: float, most: float) -> Interval:
@@ -274,6 +324,8 @@ def _guess_epsilon(pair: ShufflePair, target: float, most: float) -> tuple[float
 def list_outcomes(pair: ShufflePair) -> tuple[DiscretePld, float] | None:
     """The privacy losses of all multisets that matter, largest first, and the probability of those left out; None where
     there are too many."""
+    if pair.is_bare:
+        return None
     for log_omitted in (10 * _LOG_OMITTED, _LOG_OMITTED):
         found = _list_counts(pair, log_omitted)
         if found is not None:
@@ -640,6 +692,9 @@ def build_dominating_pld(pair: ShufflePair) -> tuple[DiscretePld, float]:
     """
     if pair.is_identical:
         return DiscretePld.of([0.0], [0.0]), 0.0
+    if pair.is_bare:  # binary randomised response of ε0 dominates
+        most = pair.max_loss
+        return DiscretePld.of([most, -most], [-log1p(exp(-most)), -most - log1p(exp(-most))], EPS, 4 * EPS), 0.0
     listed = list_outcomes(pair)
     if listed is not None and len(listed[0].loss) <= _MAX_LISTED_LOSSES:
         return listed[0], log1p(-2 * listed[1])

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from discreet._numbers import Bounds, Number, check_int, check_positive, check_probability, floor_float, to_rational
+from discreet._numbers import (
+    Bounds,
+    Number,
+    ceil_float,
+    check_int,
+    check_positive,
+    check_probability,
+    floor_float,
+    to_rational,
+)
 from discreet.accounting.curve import bound_pair_delta, bound_pair_epsilon
+from discreet.accounting.pure import pure
 from discreet.accounting.shuffle_pairs import build_pair
 from discreet.errors import BadParameter
 from discreet.events import Claim, Shuffled, check_event
@@ -38,7 +48,8 @@ def pair_epsilon(event: Shuffled, delta: Number, rtol: float = 1e-6) -> Bounds:
     """
     pair, tolerance = build_pair(_check_shuffled(event)), _check_tolerance(rtol)
     low, high = bound_pair_epsilon(pair, floor_float(check_probability(delta, "delta")), tolerance)
-    return Bounds(low, high)
+    most = ceil_float(to_rational(pure(event.event)))  # shuffling never costs
+    return Bounds(min(low, most), min(high, most))
 
 
 def pair_delta(event: Shuffled, epsilon: Number, rtol: float = 1e-6) -> Bounds:

@@ -2,7 +2,8 @@
 
 An audit samples outputs on neighbouring inputs (`sampling`), parses them (`parse_output`, `outputs`), learns what tells the
 inputs apart (`scores`), certifies it (`evidence`) and reports a `finding`; `attack` drives the rounds. `claims` says what is
-tested, `targets` holds mutants that must be caught, `clients` plays games against clients of local privacy, and `replay`
+tested, `targets` holds mutants that must be caught, `clients` plays games against clients of local privacy,
+`client_checks` adds what a correct client never does, and `replay`
 checks sensitivities of queries without sampling.
 """
 
@@ -14,6 +15,7 @@ from discreet.auditor.claims import Mu, Pair, RenyiPoint, Rho
 from discreet.auditor.finding import Finding
 
 if TYPE_CHECKING:
+    from discreet.auditor.client_checks import Check, audit_collection
     from discreet.auditor.clients import (
         CommandPlayer,
         DevicePlayer,
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
         MechanismPlayer,
         Player,
         audit_client,
-        audit_collection,
+        change_one,
         list_games,
         measure_supports,
         recall,
@@ -33,13 +35,15 @@ if TYPE_CHECKING:
 
 # An audit of a function needs nothing of local privacy.
 __getattr__, __dir__ = export_lazily(globals(), {
+    "discreet.auditor.client_checks": "Check audit_collection",
     "discreet.auditor.clients": (
-        "CommandPlayer DevicePlayer Game History MechanismPlayer Player audit_client audit_collection list_games "
+        "CommandPlayer DevicePlayer Game History MechanismPlayer Player audit_client change_one list_games "
         "measure_supports recall repeat report_once retry"
     ),
 })  # fmt: skip
 
 __all__ = [
+    "Check",
     "CommandPlayer",
     "DevicePlayer",
     "Finding",
@@ -54,6 +58,7 @@ __all__ = [
     "audit",
     "audit_client",
     "audit_collection",
+    "change_one",
     "list_games",
     "measure_supports",
     "recall",

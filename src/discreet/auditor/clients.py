@@ -8,7 +8,9 @@ two histories and the ε that is claimed between them:
 - `retry`: one occasion, asked for again and again, which must cost one report;
 - `repeat`: one value on many occasions, the averaging attack: what a mean of reports reveals is limited by the budget, or by
   permanent noise;
-- `recall`: two histories with the same pattern of equal values over time, as memoised noise promises it.
+- `recall`: two histories with the same pattern of equal values over time, as memoised noise promises it;
+- `change_one`: histories of fresh noise that differ in one of several reports, which must cost one report: it shows clients
+  that tell the truth later, or in what two reports say together.
 
 `audit_client` plays both histories, reduces each play to numbers, and hands them to `audit`, which selects an event on some
 plays and certifies it on others.
@@ -17,7 +19,8 @@ plays and certifies it on others.
 the largest ratio, X, and the most likely such event. The first number of a play is the sum over its reports of
 [x ∈ y] − [x' ∈ y], which for fresh noise is the log-likelihood ratio of the two histories divided by ln X: its upper tail
 is the best test of any size (Neyman and Pearson). The other numbers are what a fault would show in: how long messages are,
-how many random bytes were taken, how many reports differ, what is refused, the fields of the first report.
+how many random bytes were taken, how many reports differ, what is refused, the fields of the first report, and the
+difference and the exclusive or of the two last ones. `client_checks` adds what no report may depend on at all.
 
 **False alarms.** All of these are functions of one play, and plays are of independent devices, so `audit`'s confidence
 holds as it does for any mechanism: a correct client is refuted with probability at most 1 − `confidence`.
@@ -32,7 +35,7 @@ import subprocess
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count, product
 from math import inf, prod
@@ -57,7 +60,6 @@ from discreet.auditor.sampling import MIN_OUTPUTS, Columns, RepeatsByDrawing
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
 from discreet.local.client import Client
 from discreet.local.collection import Collection, Lifetime
-from discreet.local.domains import Integers, Listed
 from discreet.local.draws import Draws
 from discreet.local.longitudinal import unpack_bits
 from discreet.local.mechanism import AnyMechanism, State, draw_report, is_memoising
@@ -65,6 +67,7 @@ from discreet.local.numeric import OneBitMean, RoundedBit
 from discreet.local.oracles import FixedHashed, Report, SetOracle
 from discreet.local.rappor import Rappor
 from discreet.local.store import BILLION, SECRET_BYTES, MemoryStore
+from discreet.local.wire import BadMessage, Form, Wire
 from discreet.noise import SYSTEM, Bits
 
 # -- histories and games ----------------------------------------------------------------------------------------------------
@@ -106,6 +109,8 @@ class Message:
     nonce: str = ""
     taken: int = 0  # random bytes, where the player can see them
     refused: bool = False
+    text: str = ""  # the message itself, where there is one
+    fault: str = ""  # why no client may send it
 
 
 class Player:
@@ -158,6 +163,20 @@ def recall(player: Player, left: Sequence[Any], right: Sequence[Any]) -> Game:
     return Game("memo", *histories, claim_for_life(player, histories[0]))
 
 
+def change_one(player: Player, left: Any, right: Any, place: int, reports: int) -> Game:
+    """Some reports of one value, of which one may be of another: fresh noise promises ε of one report.
+
+    Raises:
+        BadParameter: the noise is permanent, which promises nothing for histories with other patterns.
+    """
+    if is_memoising(player.mechanism):
+        reason = "its noise is permanent, and one changed value is another pattern"
+        raise BadParameter("mechanism", type(player.mechanism).__name__, reason, "use recall")
+    values = [left] * check_int(reports, "reports", place + 1)
+    histories = _make_histories(values, [*values[:place], right, *values[place + 1 :]], range(reports))
+    return Game(f"report {place + 1} of {reports}", *histories, pure(player.mechanism.event()))
+
+
 def claim_for_life(player: Player, history: History) -> Fraction | float:
     """Return the ε that a collection, or a mechanism on its own, promises for a history.
 
@@ -182,7 +201,23 @@ def list_games(player: Player, left: Any, right: Any, reports: int = 32) -> list
         games.insert(1, retry(player, left, right))
     if is_memoising(player.mechanism):
         games.append(recall(player, [left, right, left, left], [right, left, right, right]))
-    return games
+        return games
+    most = min(reports, count_allowed(player.lifetime))
+    places = sorted({(0, 2), (1, 2), (most // 2, most // 2 + 1), (most - 1, most)})
+    return [*games, *(change_one(player, left, right, place, of) for place, of in places if 1 < of <= most)]
+
+
+def count_allowed(lifetime: Lifetime | None) -> int:
+    """Return how many reports of changing values the account of a device can pay for."""
+    if lifetime is None:
+        return MAX_ALLOWED
+    if lifetime.per == "once":
+        return 1
+    return min(MAX_ALLOWED, lifetime.limit // max(1, lifetime.cost))
+
+
+MAX_ALLOWED = 10_000
+"""More reports than this of one device are not asked for."""
 
 
 MAX_DEVICES = 4096
@@ -265,8 +300,9 @@ class DevicePlayer(Player):
 
     def __init__(self, collection: Collection, kind: type[Client] = Client) -> None:
         self.collection, self.mechanism, self.lifetime = collection, collection.mechanism, collection.lifetime
-        self.draws = StreamDraws()
+        self.draws, self.wire = StreamDraws(), Wire(collection)
         self.client = kind(collection, MemoryStore(), draws=self.draws)
+        self.cbor_client = kind(collection, MemoryStore(), Form.CBOR, draws=self.draws)
 
     def index(self, value: Any) -> Any:
         """See `Player`."""
@@ -281,13 +317,20 @@ class DevicePlayer(Player):
                 for value, place in zip(history.values, history.occasions, strict=True)
             ]
 
+    def report_twice(self, value: Any) -> Message:
+        """Report a value as a new device, in JSON and then in CBOR."""
+        self.client.store = self.cbor_client.store = MemoryStore(self.draws.take(SECRET_BYTES))
+        text = self.client.report(value, "occasion").decode("latin-1")
+        code = self.cbor_client.report(value, "occasion").hex()
+        return read_message(self.wire, text, cbor=self.cbor_client.wire, code=code)
+
     def _report(self, value: Any, occasion: str) -> Message:
         before = self.draws.taken
         try:
             message = self.client.report(value, occasion)
         except BudgetExceeded:
             return Message(refused=True, taken=self.draws.taken - before)
-        return _read_message(message.decode("ascii"), len(message), self.draws.taken - before)
+        return read_message(self.wire, message.decode("latin-1"), taken=self.draws.taken - before)
 
 
 LINES_PER_PROCESS = 100_000
@@ -299,8 +342,9 @@ class CommandPlayer(Player):
     """A client in another process, such as `node client/discreet-local.js collection.json`.
 
     The process reads a line of JSON for each report, {"value": …, "device": "…", "occasion": "…"}, and answers each with a
-    line: {"json": message, "report": [integers]}, or {"error": reason} for what it refuses. `{collection}` in the command
-    is replaced by the path of a file with the collection; a command without it gets that path at its end.
+    line: {"json": message, "report": [integers]}, with "cbor": message in hexadecimal if it writes that too, or {"error":
+    reason} for what it refuses. `{collection}` in the command is replaced by the path of a file with the collection; a
+    command without it gets that path at its end.
     """
 
     def __init__(self, collection: Collection, command: str | Sequence[str], limit: float = 60.0) -> None:
@@ -308,6 +352,7 @@ class CommandPlayer(Player):
         self.command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.command:
             raise BadParameter("command", "empty", "there is nothing to run", "write node client/discreet-local.js")
+        self.wire, self.cbor = Wire(collection), Wire(collection, Form.CBOR)
         self.limit, self._devices, self._asked = limit, count(), 0
         self._process: subprocess.Popen[str] | None = None
         self._folder: Path | None = None
@@ -319,7 +364,10 @@ class CommandPlayer(Player):
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Keep the collection in a file, and end the process afterwards."""
+        """Keep the collection in a file, and end the process afterwards. What is open stays so."""
+        if self._folder is not None:
+            yield
+            return
         with TemporaryDirectory(prefix="discreet-audit-") as folder:
             self._folder = Path(folder)
             (self._folder / "collection.json").write_bytes(self.collection.to_json())
@@ -365,9 +413,14 @@ class CommandPlayer(Player):
             answer = json.loads(line)
             if "error" in answer:
                 return Message(refused=True)
-            text = str(answer.get("json", ""))
+            text, code = str(answer.get("json", "")), answer.get("cbor")
             report = tuple(int(number) for number in answer["report"])
-            return Message(report, len(text) or len(report), str(json.loads(text)["n"]) if text else "")
+            if not text:
+                return Message(report, len(report))
+            found = read_message(self.wire, text, cbor=self.cbor, code=None if code is None else str(code))
+            if found.report != report:
+                return replace(found, fault=found.fault or "its JSON holds another report than it says")
+            return found
         except (ValueError, TypeError, KeyError, AttributeError):
             raise self._refuse(f"answered {line.strip()[:60]!r}, no line of JSON with a report") from None
 
@@ -418,12 +471,31 @@ def _read_lines(pipe: Any, answers: "Queue[str | None]") -> None:
     answers.put(None)
 
 
-def _read_message(text: str, length: int, taken: int) -> Message:
-    fields = json.loads(text)
-    return Message(tuple(fields["y"]), length, fields["n"], taken)
+def read_message(wire: Wire, text: str, *, cbor: Wire | None = None, code: str | None = None, taken: int = 0) -> Message:
+    """Read what a client sent, and say why no client may send it: it is no message of the collection, or its CBOR (`code`,
+    in hexadecimal) holds something else."""
+    fields, length = json.loads(text), len(text.encode("utf-8"))
+    found = Message(tuple(int(each) for each in fields["y"]), length, str(fields["n"]), taken, text=text)
+    try:
+        sent = wire.read(text.encode("utf-8"))
+        fault = ""
+        if cbor is not None and code is not None and cbor.read(bytes.fromhex(code)) != sent:
+            fault = "its CBOR holds another report or nonce than its JSON"
+    except BadMessage as wrong:
+        fault = f"no client of the collection writes it: {wrong}"
+    except ValueError:
+        fault = "its CBOR is not written in hexadecimal"
+    return replace(found, fault=fault)
 
 
 # -- plays as numbers -------------------------------------------------------------------------------------------------------
+
+
+def _read_hex(digits: str) -> int:
+    try:
+        return int(digits or "0", 16)
+    except ValueError:
+        return 0
 
 
 FIELDS_SHOWN = 8
@@ -431,7 +503,8 @@ FIELDS_SHOWN = 8
 SUPPORT = "the support of the first history less that of the second"
 NAMES = (
     SUPPORT, "the length of the messages", "the random bytes taken", "the number of different reports",
-    "the number of refusals", "the number of fields", "the first nonce",
+    "the number of refusals", "the number of fields", "the first nonce", "the difference of the last two reports",
+    "the sum of the last two reports", "the exclusive or of the last two reports",
     *(f"field {place}" for place in range(FIELDS_SHOWN)),
 )  # fmt: skip
 
@@ -468,7 +541,7 @@ class GameSampler(RepeatsByDrawing):
             numbers[row, : len(NAMES) - FIELDS_SHOWN] = (
                 self._weigh(play, values), sum(each.length for each in play), sum(each.taken for each in play),
                 len({each.report for each in play}), sum(each.refused for each in play),
-                sum(len(each.report) for each in play), int(first.nonce[:12] or "0", 16),
+                sum(len(each.report) for each in play), _read_hex(first.nonce[:12]), *self._join(play),
             )  # fmt: skip
             shown = first.report[:FIELDS_SHOWN]
             start = len(NAMES) - FIELDS_SHOWN
@@ -479,6 +552,15 @@ class GameSampler(RepeatsByDrawing):
             kinds[row] = hash_text(label)
             labels[int(kinds[row])] = label
         return Outputs(kinds, digests, ColumnNames(NAMES, ()), numbers, labels)
+
+    def _join(self, play: list[Message]) -> tuple[float, float, float]:
+        """What the last fields of the last two reports say together: their difference and sum, modulo what they stay below,
+        and their exclusive or."""
+        last = [each.report[-1] for each in play[-2:] if each.report]
+        if len(last) < 2:
+            return (0.0, 0.0, 0.0)
+        below = max(1, self.player.mechanism.fields[-1].below)
+        return float((last[1] - last[0]) % below), float((last[1] + last[0]) % below), float(abs(last[1] ^ last[0]))
 
     def _weigh(self, play: list[Message], values: list[tuple[Any, Any]]) -> float:
         """Add up how much more the reports support the first history than the second."""
@@ -536,51 +618,6 @@ def audit_client(
             GameSampler(player, game), game.epsilon, [Pair(game.left, game.right)], confidence=confidence, samples=samples,
             seconds=seconds, sharp=sharp, progress=progress,
         )  # fmt: skip
-
-
-def audit_collection(
-    player: "DevicePlayer | CommandPlayer",
-    pairs: Sequence[Any] | None = None,
-    *,
-    reports: int = 32,
-    confidence: Number = 0.999,
-    samples: int | None = None,
-    seconds: float | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Finding]:
-    """Play every game that suits a collection, on pairs of its values (the first and the last unless given).
-
-    `reports` is the length of the averaging attack.
-
-    α, the time and the samples are divided over the games, so that all findings hold together.
-    """
-    values = choose_pairs(player.collection) if pairs is None else [tuple(pair) for pair in pairs]
-    if not values or any(len(pair) != 2 for pair in values):
-        raise BadParameter("pairs", "not a list of pairs", "a game needs two values", 'write [["red", "green"]]')
-    games = [game for left, right in values for game in list_games(player, left, right, reports)]
-    alpha = (1 - check_probability(confidence, "confidence")) / len(games)
-    found: dict[str, Finding] = {}
-    for done, game in enumerate(games):
-        found[f"{game.name}: {game.left} or {game.right}"] = audit_client(
-            player, game, confidence=1 - alpha, samples=None if samples is None else samples // len(games),
-            seconds=None if seconds is None else seconds / len(games), progress=_scale_progress(progress, done, len(games)),
-        )  # fmt: skip
-    return found
-
-
-def _scale_progress(progress: Progress | None, done: int, games: int) -> Progress | None:
-    """Report the progress of one game as that of all."""
-    return None if progress is None else lambda part: progress((done + part) / games)
-
-
-def choose_pairs(collection: Collection) -> list[tuple[Any, Any]]:
-    """Return the first and the last value of a collection; of texts, two that differ in length."""
-    domain = collection.domain
-    if isinstance(domain, Integers):
-        return [(domain.low, domain.high)]
-    if isinstance(domain, Listed):
-        return [(domain.labels[0], domain.labels[-1])]
-    return [("a", "another text")]
 
 
 # -- supports ---------------------------------------------------------------------------------------------------------------

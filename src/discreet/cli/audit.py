@@ -105,7 +105,8 @@ def _audit_collection(
     json: bool,
 ) -> NoReturn:
     """Play every game that suits a collection against its client, print the findings, and exit."""
-    from discreet.auditor.clients import CommandPlayer, DevicePlayer, audit_collection
+    from discreet.auditor.client_checks import audit_collection
+    from discreet.auditor.clients import CommandPlayer, DevicePlayer
     from discreet.local.collection import Collection
     from discreet.paths import read_text
 

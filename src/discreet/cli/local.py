@@ -247,12 +247,20 @@ def local_decode(
     reports: Annotated[
         str,
         typer.Argument(
-            help="Messages (JSON lines, a .cbor file, - for stdin), or a table with a column for each integer: a file, "
+            help="Messages (.jsonl, .ndjson, .json, .cbor, - for stdin), or a table with a column for each integer: a file, "
             "or postgresql://user@host/database.",
             autocompletion=complete_files(*TABLE_SUFFIXES, ".cbor"),
         ),
     ],
     table: Annotated[str | None, make_option(REPORT_PANEL, "The table of a database.")] = None,
+    layout: Annotated[
+        str | None,
+        make_option(
+            REPORT_PANEL,
+            "What the file holds, where the end of its name does not say it: json or cbor (messages), or columns.",
+            completer=complete_words("json", "cbor", "columns"),
+        ),
+    ] = None,
     candidates: Annotated[
         str | None,
         make_option(
@@ -289,9 +297,9 @@ def local_decode(
     _check_chart(plot)
     made = _read_collection(collection)
     texts = None if candidates is None else _read_candidates(candidates)
-    with _name_flags(candidates="--candidates", consistent="--norm-sub", hostile_share="--hostile"):
+    with _name_flags(candidates="--candidates", consistent="--norm-sub", hostile_share="--hostile", layout="--layout"):
         shown = decode_collection(
-            made, _count(made, reports, table), candidates=texts, confidence=parse_number(confidence, "confidence"),
+            made, _count(made, reports, table, layout), candidates=texts, confidence=parse_number(confidence, "confidence"),
             hostile_share=_parse_share(hostile, "--hostile"), consistent=norm_sub,
         )  # fmt: skip
     if isinstance(shown, MeanAnswer):
@@ -342,14 +350,18 @@ def _name_flags(**flags: str) -> Iterator[None]:
         raise BadParameter(flag, "given" if mistake.value is True else mistake.value, mistake.reason, hint) from None
 
 
-def _count(made: "Collection", reports: str, table: str | None) -> Any:
-    from discreet.local.receiving import count_collection, count_messages, split_lines
+def _count(made: "Collection", reports: str, table: str | None, layout: Any) -> Any:
+    from discreet.local.receiving import count_collection, count_messages, find_form, split_messages
+    from discreet.local.wire import Form
 
     if reports != "-":
-        return count_collection(made, reports, table=table)
+        return count_collection(made, reports, table=table, layout=layout)
     if sys.stdin.isatty():
         raise BadParameter("reports", "-", "stdin is a terminal", "pipe messages into it, or name a file")
-    return count_messages(made, split_lines(sys.stdin.buffer))
+    form = Form.JSON if layout is None else find_form(reports, table, layout)
+    if form is None:
+        raise BadParameter("--layout", layout, "stdin holds messages", "give json or cbor, or name a file")
+    return count_messages(made, split_messages(made, sys.stdin.buffer, form), form)
 
 
 # -- simulate --------------------------------------------------------------------------------------------------------------

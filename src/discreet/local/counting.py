@@ -9,22 +9,29 @@ A row that is no valid report is counted as rejected, by the first reason that a
 have three more columns: `collection` and `version`, which must then be the ones that are asked for, and `nonce`: of the
 reports with one nonce one counts.
 
+**No row decides how another is read.** Cells of text files are read one by one: a cell of a CSV file that is no number is a
+missing part, and so is all of a line of JSON that is no object, whatever stands in the first of them.
+
 **Counts add up.** They are integers per cell, so those of days and shards are added with +: the result is that of all
-reports together, but for a duplicate whose copies lie in two parts.
+reports together, but for a duplicate whose copies lie in two parts. Counts hold no nonces, so + cannot find it: let the
+nonce decide which shard gets a message (a hash of it, modulo the number of shards), and count a day when its retries are in.
 
 `sum_supports` turns cells into support counts, by a transform that is linear and exact; `sum_values` is its transpose.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
 from math import prod
+from pathlib import PurePath
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._numbers import check_int
 from discreet.errors import BadParameter, SourceRefused
 from discreet.local.bulk import hash_many
 from discreet.local.fields import (
@@ -96,9 +103,23 @@ class Counts:
 
     def __post_init__(self) -> None:
         unknown = set(self.rejected) - set(REJECTIONS)
-        if self.cells.shape != (count_kinds(self.oracle),) or unknown:
-            raise BadParameter("cells", f"{self.cells.shape}", "not the cells of this oracle", "use count_reports")
+        if np.shape(self.cells) != (count_kinds(self.oracle),) or unknown:
+            raise BadParameter("cells", f"{np.shape(self.cells)}", "not the cells of this oracle", "use count_reports")
+        check_int(self.n, "n")
+        for times in self.rejected.values():
+            check_int(int(times), "rejected")
+        self._check_cells()
         object.__setattr__(self, "rejected", {kind: int(self.rejected.get(kind, 0)) for kind in REJECTIONS})
+
+    def _check_cells(self) -> None:
+        """Refuse cells that n reports cannot have."""
+        if np.asarray(self.cells).dtype.kind not in "iu":
+            raise BadParameter("cells", f"of type {np.asarray(self.cells).dtype}", "not integers", "use count_reports")
+        least, most, total = int(self.cells.min()), int(self.cells.max()), int(self.cells.sum())
+        listed = self.oracle.size if isinstance(self.oracle, Subset) else 1
+        if least < 0 or most > self.n or (not isinstance(self.oracle, Unary) and total != listed * self.n):
+            reason = f"no {self.n:,} reports of {type(self.oracle).__name__} have these cells"
+            raise BadParameter("cells", f"from {least:,} to {most:,}, {total:,} in all", reason, "use count_reports")
 
     @classmethod
     def nothing(cls, oracle: SetOracle, collection: str | None = None) -> "Counts":
@@ -106,6 +127,7 @@ class Counts:
         return cls(oracle, np.zeros(count_kinds(oracle), np.int64), 0, {}, collection)
 
     def __add__(self, other: "Counts") -> "Counts":
+        """Add the counts of other reports. A report whose copies lie in both is counted twice: see the head of this file."""
         if self.oracle != other.oracle or self.collection != other.collection:
             raise BadParameter("counts", "of two collections", "their reports have different noise", "add up one at a time")
         rejected = {kind: self.rejected[kind] + other.rejected[kind] for kind in REJECTIONS}
@@ -265,11 +287,10 @@ def count_reports(
         SourceRefused: the source cannot be read.
     """
     wanted = {"collection": collection, "version": version}
-    if isinstance(source, Mapping):
-        return _ArrayCounter(oracle, source, _check_columns(oracle, source, wanted)).count(collection)
-    from discreet.engines.registry import open_engine
-
-    counter = _open_counter(oracle, open_engine(source, table, name="reports"), wanted)
+    opened = open_reports(oracle, source, table, wanted)
+    if isinstance(opened, Mapping):
+        return _ArrayCounter(oracle, opened, _check_columns(oracle, opened, wanted)).count(collection)
+    counter = _open_counter(oracle, opened, wanted)
     with counter.engine.lock:
         cells, n, rejected = counter.count()
     return Counts(oracle, cells, n, rejected, collection)
@@ -281,11 +302,10 @@ def count_sparsely(
     """Count as `count_reports` does, of any mechanism, also with more cells than memory holds: return the cells that have
     reports, how many each has, and the rejected reports. A cell is the number whose digits are the columns of a report."""
     wanted = {"collection": collection, "version": version}
-    if isinstance(source, Mapping):
-        return _ArrayCounter(oracle, source, _check_columns(oracle, source, wanted)).count_sparsely()
-    from discreet.engines.registry import open_engine
-
-    counter = _open_counter(oracle, open_engine(source, table, name="reports"), wanted)
+    opened = open_reports(oracle, source, table, wanted)
+    if isinstance(opened, Mapping):
+        return _ArrayCounter(oracle, opened, _check_columns(oracle, opened, wanted)).count_sparsely()
+    counter = _open_counter(oracle, opened, wanted)
     with counter.engine.lock:
         return counter.count_sparsely()
 
@@ -324,11 +344,10 @@ def count_cohorts(
     widths = [(each.below - 1).bit_length() for each in mechanism.fields[1:]]
     if mechanism.fields[0].below * sum(widths) > MAX_CELLS:
         raise BadParameter("mechanism", type(mechanism).__name__, "too many cohorts and bits to count at once", "take fewer")
-    if isinstance(source, Mapping):
-        return _ArrayCounter(mechanism, source, _check_columns(mechanism, source, wanted)).count_cohorts()
-    from discreet.engines.registry import open_engine
-
-    counter = _open_counter(mechanism, open_engine(source, table, name="reports"), wanted)
+    opened = open_reports(mechanism, source, table, wanted)
+    if isinstance(opened, Mapping):
+        return _ArrayCounter(mechanism, opened, _check_columns(mechanism, opened, wanted)).count_cohorts()
+    counter = _open_counter(mechanism, opened, wanted)
     with counter.engine.lock:
         return counter.count_cohorts()
 
@@ -350,24 +369,104 @@ def read_reports(
     ([0, 2], 1)
     """
     wanted = {"collection": collection, "version": version}
-    rows = source if isinstance(source, Mapping) else _fetch_columns(mechanism, source, table, wanted)
+    opened = open_reports(mechanism, source, table, wanted)
+    rows = opened if isinstance(opened, Mapping) else _fetch_columns(mechanism, opened, wanted)
     counter = _ArrayCounter(mechanism, rows, _check_columns(mechanism, rows, wanted))
     rejected = dict.fromkeys(REJECTIONS, 0)
     columns, _ = counter._check(slice(None), rejected)
     return {each.name: column for each, column in zip(mechanism.fields, columns, strict=True)}, rejected
 
 
-def _fetch_columns(
-    mechanism: HasFields, source: Any, table: str | None, wanted: Mapping[str, Any]
-) -> dict[str, NDArray[Any]]:
+def _fetch_columns(mechanism: HasFields, engine: Any, wanted: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Read the columns of reports out of an engine."""
-    from discreet.engines.registry import open_engine
-
-    counter = _open_counter(mechanism, open_engine(source, table, name="reports"), wanted)
+    counter = _open_counter(mechanism, engine, wanted)
     names = list(counter.table.columns)
     with counter.engine.lock:
         rows = counter.engine.run_for_owner(select_columns(names, counter.source))
     return {name: np.array([row[place] for row in rows], object) for place, name in enumerate(names)}
+
+
+# -- sources -------------------------------------------------------------------------------------------------------------
+
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+CSV_SUFFIXES = tuple(f"{suffix}{end}" for suffix in (".csv", ".tsv") for end in ("", ".gz", ".zst"))
+
+
+def open_reports(
+    mechanism: HasFields, source: Any, table: str | None = None, wanted: Mapping[str, Any] | None = None
+) -> Any:
+    """Open a table of reports: return a mapping of names to arrays, or an engine. What is opened already is returned.
+
+    Columns of text files are read as what reports hold, not as what their first rows look like.
+    """
+    from discreet.engines.base import SqlEngine
+    from discreet.engines.registry import open_engine
+
+    if isinstance(source, Mapping | SqlEngine):
+        return source
+    if table is None and has_suffix(source, JSON_SUFFIXES):
+        return read_json_rows(mechanism, source, wanted or {})
+    if table is None and has_suffix(source, CSV_SUFFIXES):
+        kinds = dict.fromkeys([each.name for each in mechanism.fields], Kind.REAL)
+        kinds |= {"collection": Kind.TEXT, "version": Kind.INTEGER, "nonce": Kind.TEXT}
+        try:
+            return open_engine(source, None, kinds, name="reports")
+        except SourceRefused as refused:
+            if "no column of the policy" in str(refused):
+                _check_columns(mechanism, (), {})  # refuses by name
+            raise
+    names = [each.name for each in mechanism.fields]
+    if hasattr(source, "iloc") and any(name in source and source[name].dtype == object for name in names):
+        return {str(name): source[name].to_numpy() for name in source}
+    return open_engine(source, table, name="reports")
+
+
+def has_suffix(source: Any, suffixes: tuple[str, ...]) -> bool:
+    """Whether a source is a path whose name ends so."""
+    return isinstance(source, str | PurePath) and str(source).lower().endswith(suffixes)
+
+
+def read_json_rows(mechanism: HasFields, source: Any, wanted: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Read a file whose lines are JSON objects with a number under the name of each column.
+
+    A line that is no such object has no parts. `collection` and `version` are checked where they are wanted, and a line
+    without a nonce is no copy of another: no line decides what others must have.
+    """
+    from discreet.engines.duckdb.files import open_lines
+
+    names = [*(each.name for each in mechanism.fields), *(name for name, value in wanted.items() if value is not None)]
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    nonces = list[Any]()
+    try:
+        with open_lines(str(source)) as lines:
+            for place, line in enumerate(lines):
+                if not line.strip("\r\n"):
+                    continue
+                row = _read_object(line)
+                for name, column in columns.items():
+                    column.append(row.get(name))
+                nonces.append(("nonce", str(row["nonce"])) if row.get("nonce") is not None else ("line", place))
+    except SourceRefused:
+        raise SourceRefused(f"{str(source)!r} cannot be read", "check the path") from None
+    table = {name: _to_objects(column) for name, column in columns.items()}
+    return table | ({"nonce": _to_objects(nonces)} if any(kind == "nonce" for kind, _ in nonces) else {})
+
+
+def _read_object(line: str) -> Mapping[str, Any]:
+    """Return the object of a line; an empty one if there is none."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def _to_objects(column: list[Any]) -> NDArray[Any]:
+    """Return an array of one dimension, also of cells that are lists."""
+    array = np.empty(len(column), object)
+    for place, cell in enumerate(column):
+        array[place] = cell
+    return array
 
 
 def _check_columns(oracle: HasFields, names: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -533,8 +632,9 @@ class _ArrayCounter:
         self.required = required
         self.arrays = {name: _to_array(source[name]) for name in [each.name for each in oracle.fields]}
         self.others = {name: np.asarray(source[name]) for name in (*required, "nonce") if name in source}
-        lengths = {len(array) for array in (*self.arrays.values(), *self.others.values())}
-        if len(lengths) != 1 or any(array.ndim != 1 for array in (*self.arrays.values(), *self.others.values())):
+        shapes = {array.shape for array in (*self.arrays.values(), *self.others.values())}
+        lengths = {shape[0] for shape in shapes if shape}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 1:
             raise BadParameter("source", f"with columns of {sorted(lengths)} rows", "not one table", "give equal lengths")
         [self.rows] = lengths
 

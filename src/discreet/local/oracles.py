@@ -47,6 +47,12 @@ WORD_BITS = 32
 """Bits of a report are kept in words of this many: every engine and JavaScript shifts these alike."""
 
 
+MAX_REPORT_BITS = 1 << 20
+"""Bits, or listed values, of a report: a message of a megabyte is more than clients send."""
+MAX_FUNCTIONS = 1 << 20
+"""Public hash functions: every client holds all of them."""
+
+
 class Field(msgspec.Struct, frozen=True):
     """One integer of a report: its column, and the number that it stays below."""
 
@@ -175,6 +181,12 @@ class SetOracle(msgspec.Struct, frozen=True):
         return sum(max(1, (field.below - 1).bit_length()) for field in self.fields)
 
 
+def _check_length(name: str, length: int, reason: str) -> None:
+    if length > MAX_REPORT_BITS:
+        reason = f"{reason}, and at most {MAX_REPORT_BITS:,} are sent"
+        raise BadParameter(name, length, reason, "use Projective, Hadamard or Hashed, whose reports are a few numbers")
+
+
 class Direct(SetOracle, frozen=True, tag="direct"):
     """k-ary randomized response [KBR16]: the report is one value. Best while there are fewer than about 3·X + 2 of them.
 
@@ -245,6 +257,7 @@ class Unary(SetOracle, frozen=True, tag="unary"):
 
     def check(self) -> None:
         """Refuse a share that is no probability."""
+        _check_length("values", self.values, "a report has a bit for each value")
         if not 0 < self.bit_share < 1:
             raise BadParameter("bit_share", self.bit_share, "not between 0 and 1", "use Unary.optimised or Unary.symmetric")
 
@@ -313,6 +326,7 @@ class Subset(SetOracle, frozen=True, tag="subset"):
         """Refuse a size that leaves nothing to choose."""
         if not 1 <= check_int(self.size, "size", 1) < self.values:
             raise BadParameter("size", self.size, f"a subset of {self.values} values has fewer", "use Subset.optimised")
+        _check_length("size", self.size, "a report lists so many values")
 
     @property
     def share(self) -> Fraction:
@@ -459,7 +473,9 @@ class FixedHashed(Hashed, frozen=True, tag="fixed hashed"):
     def check(self) -> None:
         """Refuse what `Hashed` refuses, and no function at all."""
         super().check()
-        check_int(self.functions, "functions", 1)
+        if check_int(self.functions, "functions", 1) > MAX_FUNCTIONS:
+            reason = f"clients hold all functions, and at most {MAX_FUNCTIONS:,}"
+            raise BadParameter("functions", self.functions, reason, "take fewer, or use Hashed, which needs no list of them")
 
     @property
     def fields(self) -> tuple[Field, ...]:

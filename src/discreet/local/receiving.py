@@ -2,42 +2,53 @@
 
 Reports arrive as messages that clients send, or as a table of their integers.
 
-A file of messages holds one JSON message per line, or CBOR messages one after the other: all messages of a collection have
-the same length, so no mark stands between them. Everything else is a table, whose columns are those of `count_reports`. If
-it has a column `collection`, that holds the first 16 digits of the collection's id, as messages do; a column `version` holds
-the collection's version.
+What a file holds is said by the end of its name, or by `layout`, and never by what stands in it: its lines come from
+clients, and one of them must not decide how the others are read.
+
+- `.jsonl`, `.ndjson` and `.json` (`layout="json"`): one JSON message per line;
+- `.cbor` (`layout="cbor"`): CBOR messages one after the other (see `wire` for what stands between them);
+- everything else (`layout="columns"`): a table, whose columns are those of `count_reports`. If it has a column `collection`,
+  that holds the first 16 digits of the collection's id, as messages do; a column `version` holds the collection's version.
 
 A message that no client writes is counted as rejected: by the reason of a table where there is one, and as `length` if it is
 laid out otherwise.
 """
 
+import gzip
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 
 from discreet._numbers import Number
 from discreet.errors import BadParameter
 from discreet.local.collection import Collection
-from discreet.local.counting import Counts, count_reports
+from discreet.local.counting import JSON_SUFFIXES, Counts, count_reports, has_suffix, open_reports, read_json_rows
 from discreet.local.decoding import LocalAnswer, decode
 from discreet.local.oracles import SetOracle
 from discreet.local.systems import MeanAnswer, SystemCounts, count_system, decode_system
-from discreet.local.wire import ID_DIGITS, Form, Wire, read_messages
+from discreet.local.wire import ID_DIGITS, Form, Wire, read_messages, split_frames
 from discreet.paths import reason_of
 
 AnyCounts: TypeAlias = Counts | SystemCounts
 
-CBOR_SUFFIX = ".cbor"
-JSON_START = b'{"v":'
-"""How every JSON message begins, and no other row of JSON lines that holds reports."""
+Layout: TypeAlias = Literal["json", "cbor", "columns"]
+LAYOUTS: tuple[Layout, ...] = ("json", "cbor", "columns")
+MESSAGE_SUFFIXES = (*JSON_SUFFIXES, ".json")
+CBOR_SUFFIXES = (".cbor", ".cbor.gz")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def count_collection(collection: Collection, source: Any, *, table: str | None = None) -> AnyCounts:
+def count_collection(
+    collection: Collection, source: Any, *, table: str | None = None, layout: Layout | None = None
+) -> AnyCounts:
     """Count the reports of a collection, in a file of messages or in any table that `count_reports` opens.
+
+    `layout` says what a file holds, where the end of its name does not: messages as "json" or "cbor", or "columns".
 
     Counts of set oracles are `Counts`, those of every other mechanism `SystemCounts`. `decode_collection` decodes both, and
     those of days and shards add up.
@@ -46,14 +57,18 @@ def count_collection(collection: Collection, source: Any, *, table: str | None =
         BadParameter: a column is missing, or what is to be counted does not fit into memory.
         SourceRefused: the source cannot be read.
     """
-    form = None if table is not None else find_form(source)
+    form = find_form(source, table, layout)
     if form is not None:
         return count_messages(collection, read_message_file(collection, source, form), form)
-    columns = _list_columns(source, table)
     wanted: dict[str, Any] = {"collection": collection.id[:ID_DIGITS], "version": collection.version}
-    return _count_rows(
-        collection.mechanism, source, table=table, **{name: text for name, text in wanted.items() if name in columns}
-    )
+    if table is None and has_suffix(source, JSON_SUFFIXES):
+        rows = read_json_rows(collection.mechanism, source, wanted)
+        for name, value in wanted.items():  # a line need not have them
+            rows[name][[cell is None for cell in rows[name]]] = value
+        return _count_rows(collection.mechanism, rows, **wanted)
+    opened = open_reports(collection.mechanism, source, table)
+    columns = opened if isinstance(opened, Mapping) else opened.describe_columns()
+    return _count_rows(collection.mechanism, opened, **{name: text for name, text in wanted.items() if name in columns})
 
 
 def count_messages(collection: Collection, messages: Iterable[bytes], form: Form = Form.JSON) -> AnyCounts:
@@ -120,47 +135,48 @@ def _count_rows(mechanism: Any, source: Any, **wanted: Any) -> AnyCounts:
     return count_system(mechanism, source, **wanted)
 
 
-def find_form(source: Any) -> Form | None:
-    """Return how the messages of a file are written; None if the source is a table."""
-    if not isinstance(source, str | Path):
+def find_form(source: Any, table: str | None = None, layout: Layout | None = None) -> Form | None:
+    """Return how the messages of a file are written; None if the source is a table.
+
+    >>> find_form("reports.jsonl"), find_form("reports.csv"), find_form("reports.log", layout="json")
+    (<Form.JSON: 'json'>, None, <Form.JSON: 'json'>)
+    """
+    if layout is not None and layout not in LAYOUTS:
+        raise BadParameter("layout", repr(layout), "not known", "give json or cbor for messages, columns for a table")
+    if layout in ("json", "cbor"):
+        if table is not None or not isinstance(source, str | Path):
+            raise BadParameter("layout", repr(layout), "messages are read from files", "leave it out, or name a file")
+        return Form(layout)
+    if table is not None or layout is not None:
         return None
-    path = Path(source)
-    if path.suffix.lower() == CBOR_SUFFIX:
+    if has_suffix(source, CBOR_SUFFIXES):
         return Form.CBOR
-    try:
-        with path.open("rb") as file:
-            return Form.JSON if file.read(len(JSON_START)) == JSON_START else None
-    except (OSError, ValueError):
-        return None  # an address, or a path that the engine refuses in its own words
+    return Form.JSON if has_suffix(source, MESSAGE_SUFFIXES) else None
 
 
 def read_message_file(collection: Collection, path: Any, form: Form) -> Iterator[bytes]:
-    """Read the messages of a file one by one."""
+    """Read the messages of a file one by one, and what is none in between."""
+    opener: Any = gzip.open if has_suffix(path, (".gz",)) else open
     try:
-        with Path(path).open("rb") as file:
-            if form is Form.JSON:
-                yield from split_lines(file)
-            else:
-                size = Wire(collection, form).size
-                yield from iter(lambda: file.read(size), b"")
-    except OSError as failed:
-        raise BadParameter("source", repr(str(path)), reason_of(failed), "check the path") from None
+        with opener(Path(path), "rb") as file:
+            yield from split_messages(collection, file, form)
+    except (OSError, ValueError, EOFError, zlib.error) as failed:
+        reason = reason_of(failed) if isinstance(failed, OSError) else "it cannot be read"
+        raise BadParameter("source", repr(str(path)), reason, "check the path") from None
+
+
+def split_messages(collection: Collection, file: BinaryIO, form: Form) -> Iterator[bytes]:
+    """Return the messages of an opened file, and what is none in between."""
+    return split_lines(file) if form is Form.JSON else split_frames(Wire(collection, form), file)
 
 
 def split_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Return the messages of lines, without their ends; empty lines are left out.
+    """Return the messages of lines, without their ends; empty lines and a byte order mark are left out.
 
     >>> list(split_lines([b"{}\\r\\n", b"\\n", b"{ }"]))
     [b'{}', b'{ }']
     """
-    return (message for line in lines if (message := line.rstrip(b"\r\n")))
-
-
-def _list_columns(source: Any, table: str | None) -> Any:
-    from collections.abc import Mapping
-
-    if isinstance(source, Mapping):
-        return source
-    from discreet.engines.registry import open_engine
-
-    return open_engine(source, table, name="reports").describe_columns()
+    for place, line in enumerate(lines):
+        message = (line if place else line.removeprefix(BYTE_ORDER_MARK)).rstrip(b"\r\n")
+        if message:
+            yield message

@@ -13,13 +13,17 @@ keeps the first of several. It is drawn before the report and says nothing of it
 
     JSON  {"v":1,"c":"b479522125e68fd8","n":"<32 hexadecimal digits>","y":[2]}
     CBOR  a4 00 01  01 48 <8 bytes>  02 50 <16 bytes>  03 <array of fixed-width integers>
+
+**Files of CBOR.** No mark stands between messages. All of a collection begin with the same 15 bytes (`Wire.head`), which the
+rest of an honest one holds with probability below 2^-110 only. So `split_frames` begins a message wherever these bytes
+stand, and never elsewhere: bytes that a client adds or leaves out spoil its own message and no other.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -30,6 +34,9 @@ from discreet.local.oracles import Report
 WIRE_VERSION = 1
 NONCE_BYTES = 16
 ID_DIGITS = 16
+CBOR_HEAD_BYTES = 15
+"""What stands before the nonce of a CBOR message."""
+BLOCK_BYTES = 1 << 20
 
 
 class Form(Enum):
@@ -58,7 +65,8 @@ class Wire:
         self.form, self.fields = form, tuple(collection.mechanism.fields)
         self.prefix = collection.id[:ID_DIGITS]
         self.is_valid = getattr(collection.mechanism, "is_valid", self._is_in_range)
-        self.size = len(self._write_plain(bytes(NONCE_BYTES), [each.below - 1 for each in self.fields]))
+        largest = self._write_plain(bytes(NONCE_BYTES), [each.below - 1 for each in self.fields])
+        self.size, self.head = len(largest), largest[:CBOR_HEAD_BYTES]
 
     def write(self, nonce: bytes, report: Sequence[int]) -> bytes:
         """Return the message of a report."""
@@ -157,6 +165,37 @@ def read_messages(wire: Wire, messages: Iterable[bytes]) -> Received:
         seen.add(nonce)
         received.reports.append(report)
     return received
+
+
+def split_frames(wire: Wire, file: BinaryIO) -> Iterator[bytes]:
+    """Return the CBOR messages of a file, and what stands between them in pieces of their size.
+
+    >>> from fractions import Fraction
+    >>> from io import BytesIO
+    >>> from discreet.local.collection import Lifetime
+    >>> from discreet.local.domains import Integers
+    >>> from discreet.local.oracles import Direct
+    >>> ages = Direct(101, Fraction(3))
+    >>> wire = Wire(Collection("ages", 1, ages, Integers(0, 100), Lifetime.of(ages, 10)), Form.CBOR)
+    >>> message = wire.write(bytes(16), (7,))
+    >>> [len(frame) for frame in split_frames(wire, BytesIO(b"spam" + message + b"!" + message))]
+    [4, 35, 1, 35]
+    """
+    head, size, rest = wire.head, wire.size, b""
+    while block := file.read(BLOCK_BYTES):
+        first, *others = (rest + block).split(head)
+        pieces = [first, *(head + other for other in others)]
+        for piece in pieces[:-1]:
+            yield from _cut(piece, size)
+        # A head may begin in the last bytes of what was read.
+        whole = max(0, len(pieces[-1]) - len(head) + 1) // size * size
+        yield from _cut(pieces[-1][:whole], size)
+        rest = pieces[-1][whole:]
+    yield from _cut(rest, size)
+
+
+def _cut(piece: bytes, size: int) -> Iterator[bytes]:
+    return (piece[start : start + size] for start in range(0, len(piece), size))
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
