@@ -102,7 +102,7 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
         for epsilon, error in zip(EPSILONS, errors, strict=True)
     ]
     crossings = [
-        {"epsilon": at[0], "error": at[1], "label": f"ε = {at[0]:.2g}: direct = {name}"}
+        {"epsilon": at[0], "error": at[1], "oracle": name}
         for name in lines if name != "direct" and (at := find_crossing(lines["direct"], lines[name])) is not None
     ]  # fmt: skip
     x = {"field": "epsilon", "type": "quantitative", "scale": {"type": "log", "nice": False}, "title": "ε of a report"}
@@ -115,14 +115,14 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
     layers: list[dict[str, Any]] = [
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash}}
     ]
+    notes = [f"{format_down(100 * level, 6)}% half-widths of one value among {values:,}; {people:,} reports."]
     if crossings:
-        # crossings of nearly equal oracles lie on top of each other: one label says enough
+        # crossings of nearly equal oracles lie on top of each other, so no label fits beside them: a note says them all
         place = {"data": {"values": crossings}, "encoding": {"x": x, "y": y}}
         layers.append(place | {"mark": {"type": "circle", "opacity": 1, "size": 40, "color": INK}})
-        layers.append({"data": {"values": crossings[-1:]}, "encoding": {"x": x, "y": y, "text": {"field": "label"}},
-                       "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "color": INK}})  # fmt: skip
-    note = f"{format_down(100 * level, 6)}% half-widths of one value among {values:,}; {people:,} reports."
-    return _finish(title or "Error against ε", [note], data, layers, path, description=1)
+        met = sorted(crossings, key=lambda each: each["epsilon"])
+        notes.append("Dots: direct errs less from ε = " + ", ".join(f"{at['epsilon']:.2g} ({at['oracle']})" for at in met) + ".")
+    return _finish(title or "Error against ε", notes, data, layers, path, description=1)
 
 
 def find_crossing(one: list[float], other: list[float]) -> tuple[float, float] | None:
