@@ -13,8 +13,8 @@ import typer
 from discreet.cli.app import ASKING, App, app
 from discreet.cli.completion import TABLE_SUFFIXES, complete_files, complete_words
 from discreet.cli.options import ANSWER_PANEL, COST_PANEL, Json, make_option, split_list
-from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_warning, show_progress
-from discreet.errors import BadParameter, DiscreetError
+from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_table, print_warning, show_progress
+from discreet.errors import BadParameter, DiscreetError, SourceRefused
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -47,6 +47,7 @@ REJECTED = {
 """Why a report is rejected, in words."""
 MAX_LABELS = 5
 MAX_ROWS = 40
+MAX_DAYS = 10_000
 ID_LENGTH = 16
 FIELDS = ("domain", "format", "lifetime", "mechanism", "name", "unit", "version")
 """The fields of a collection's file."""
@@ -315,11 +316,11 @@ def local_decode(
     made = _read_collection(collection)
     texts = None if candidates is None else _read_candidates(candidates)
     share, level = _parse_share(hostile, "--hostile", most=1), _parse_share(confidence, "confidence")
-    _check_table(reports, table)
     with (
         _name_flags(candidates="--candidates", consistent="--norm-sub", hostile_share="--hostile"),
         _explain("docs/local.md#decoding-where-the-reports-are"),
     ):
+        _check_table(reports, table)
         counted = _count(made, reports, table)
         shown = decode_collection(
             made, counted, candidates=texts, confidence=level, hostile_share=share, consistent=norm_sub
@@ -347,7 +348,9 @@ def local_decode(
         for note in _explain_answer(shown.rows, shown.rejected):
             print_styled(note, "none")
         if top is not None and top < values:
-            print_styled(f"The other {values - top:,} values: leave out --top; --csv and --json print all of them.", "none")
+            print_styled(f"Leave out --top to see the other {values - top:,}.", "none")
+        if len(shown.rows) > MAX_ROWS:
+            print_styled("--csv and --json print all rows.", "none")
         _note_picture(plot)
 
 
@@ -375,8 +378,7 @@ def _explain_answer(rows: Any, rejected: Mapping[str, int]) -> list[str]:
     notes = []
     if any(row.value > row.upper or 0 <= row.value < row.lower for row in rows):
         notes.append("An estimate outside its interval is no mistake: only the interval is cut to what is possible.")
-    words = [f"{kind}: {REJECTED[kind]}" for kind, count in rejected.items() if count and kind in REJECTED]
-    return [*notes, *([f"Rejected reports were {'; '.join(words)}."] if words else [])]
+    return notes + [f"Rejected as {kind}: {REJECTED[kind]}." for kind, count in rejected.items() if count and kind in REJECTED]
 
 
 def _refuse_nothing(made: "Collection", reports: str, counted: Any) -> None:
@@ -417,7 +419,7 @@ def _check_table(reports: str, table: str | None) -> None:
     if not is_database:
         return
     if not path.exists():
-        raise BadParameter("reports", repr(reports), "there is no such file", "check the path")
+        raise SourceRefused(f"{reports!r}: there is no such file", "check the path")
     from discreet.engines.duckdb.connection import list_tables
 
     names = list_tables(path)
@@ -511,6 +513,46 @@ def local_simulate(
     from rich.console import Console
 
     Console().print(found)
+    _note_picture(plot)
+
+
+# -- days ------------------------------------------------------------------------------------------------------------------
+
+
+@local.command(
+    "days",
+    epilog="Examples:\n\n[bold]discreet local days colours.json[/bold]\n\n"
+    "[bold]discreet local days sites.json --days 90 --states 3 --plot days.svg[/bold]: a value that changes twice",
+)
+def local_days(
+    collection: CollectionFile,
+    days: Annotated[int, make_option(COST_PANEL, "How many days, with a report on each.")] = 365,
+    states: Annotated[
+        int, make_option(COST_PANEL, "Where noise is memoised: how many values, or states of one, a device has in that time.")
+    ] = 1,
+    plot: Picture = None,
+    json: Json = False,
+) -> None:
+    """Show what daily reports cost a device: ε after each day, with fresh noise and with what the collection allows."""
+    from discreet.local.charts import DAY_WORDS, draw_spending, list_spending
+
+    _check_chart(plot)
+    if days > MAX_DAYS:
+        raise BadParameter("--days", days, f"more than {MAX_DAYS:,}", "give fewer")
+    made = _read_collection(collection)
+    rows = list_spending(made, days, states)
+    _draw(partial(draw_spending, made, days, states=states), plot)
+    if json:
+        print_json({"collection": made.id, "days": rows})
+        return
+    from discreet._numbers import format_up
+
+    shown = [row for row in rows if row["day"] in (1, 7, 30, 90, 365, days)]
+    kinds = [name for name in rows[0] if name != "day"]
+    print_table(
+        f"ε of a device that reports every day: {made.name}", ["days", *(DAY_WORDS[kind] for kind in kinds)],
+        [[f"{row['day']:,.0f}", *(format_up(row[kind], 4) for kind in kinds)] for row in shown],
+    )  # fmt: skip
     _note_picture(plot)
 
 
@@ -643,7 +685,7 @@ def _describe_crowd(epsilon: float, local_epsilon: "Fraction") -> str:
     """Say that the crowd does not help where ε is nearly that of one report."""
     if epsilon < 0.9 * float(local_epsilon):
         return ""
-    return " The crowd does not help here: ε is nearly that of one report. Take more people, or a larger δ."
+    return " The crowd does not help here: ε is nearly that of one report. Take more people."
 
 
 def _parse_count(text: str, flag: str) -> int:
@@ -791,9 +833,9 @@ def _name_change(value: str | int | None, made: "Collection") -> list[str]:
     from discreet.local.domains import Integers, Listed
 
     match made.domain:
-        case Listed(values, str(other), missing) if value not in (*values, other) and (value, missing) != (None, missing):
-            return [f"as {other}", *(["comma"] if isinstance(value, str) and "," in value else [])]
-        case Integers(low, high) if isinstance(value, int) and not low <= value <= high:
+        case Listed() as listed if (listed.missing if value is None else value) not in listed.labels:
+            return [f"as {listed.other}", *(["comma"] if isinstance(value, str) and "," in value else [])]
+        case Integers(low=low, high=high) if isinstance(value, int) and not low <= value <= high:
             return [f"clipped to {low} … {high}"]
     return []
 
