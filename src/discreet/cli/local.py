@@ -64,14 +64,16 @@ CollectionFile: TypeAlias = Annotated[
 Oracle: TypeAlias = Annotated[
     str | None,
     make_option(
-        COST_PANEL, f"{', '.join(ORACLES)}, or as the literature has them (k-rr, sue, oue, olh, hr, pgr); the best of direct "
-        "and projective, unless given.", "--oracle", completer=complete_words(*ORACLES),
+        COST_PANEL, f"{', '.join(ORACLES)}; also k-rr, sue, oue, olh, hr, pgr. The best of direct and projective, unless "
+        "given.", "--oracle", completer=complete_words(*ORACLES),
     ),
 ]  # fmt: skip
 Picture: TypeAlias = Annotated[
     str | None, make_option(ANSWER_PANEL, "Draw it into this file: .svg, .png, .html or .json.", "--plot")
 ]
-Confidence: TypeAlias = Annotated[str, make_option(COST_PANEL, "The probability that an interval contains the truth: 0.95 or 95%.")]
+Confidence: TypeAlias = Annotated[
+    str, make_option(COST_PANEL, "The probability that an interval contains the truth: 0.95 or 95%.")
+]
 
 
 # -- plan ------------------------------------------------------------------------------------------------------------------
@@ -138,8 +140,9 @@ def local_collection(
     name: Annotated[str, typer.Argument(help="What is asked, in a word: the name of the collection.")],
     epsilon: Annotated[str, make_option(COST_PANEL, "The ε of each report.")],
     values: Annotated[
-        str | None, make_option(
-            COLLECTION_PANEL, "The values: red,green,blue, or @values.txt with one in each line. Others are reported as other."
+        str | None,
+        make_option(
+            COLLECTION_PANEL, "The values: red,green,blue, or @values.txt with one in each line. All else is other."
         ),
     ] = None,
     range_: Annotated[
@@ -378,7 +381,8 @@ def _explain_answer(rows: Any, rejected: Mapping[str, int]) -> list[str]:
     notes = []
     if any(row.value > row.upper or 0 <= row.value < row.lower for row in rows):
         notes.append("An estimate outside its interval is no mistake: only the interval is cut to what is possible.")
-    return notes + [f"Rejected as {kind}: {REJECTED[kind]}." for kind, count in rejected.items() if count and kind in REJECTED]
+    kinds = [kind for kind, count in rejected.items() if count and kind in REJECTED]
+    return notes + [f"Rejected as {kind}: {REJECTED[kind]}." for kind in kinds]
 
 
 def _refuse_nothing(made: "Collection", reports: str, counted: Any) -> None:
@@ -528,7 +532,7 @@ def local_days(
     collection: CollectionFile,
     days: Annotated[int, make_option(COST_PANEL, "How many days, with a report on each.")] = 365,
     states: Annotated[
-        int, make_option(COST_PANEL, "Where noise is memoised: how many values, or states of one, a device has in that time.")
+        int, make_option(COST_PANEL, "Where noise is memoised: how many values, or states, a device has in that time.")
     ] = 1,
     plot: Picture = None,
     json: Json = False,

@@ -102,7 +102,7 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
         for name, errors in lines.items()
         for epsilon, error in zip(EPSILONS, errors, strict=True)
     ]
-    crossings = [
+    crossings: list[dict[str, Any]] = [
         {"epsilon": at[0], "error": at[1], "oracle": name}
         for name in lines if name != "direct" and (at := find_crossing(lines["direct"], lines[name])) is not None
     ]  # fmt: skip
@@ -121,8 +121,9 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
         # crossings of nearly equal oracles lie on top of each other, so no label fits beside them: a note says them all
         place = {"data": {"values": crossings}, "encoding": {"x": x, "y": y}}
         layers.append(place | {"mark": {"type": "circle", "opacity": 1, "size": 40, "color": INK}})
-        met = sorted(crossings, key=lambda each: each["epsilon"])
-        notes.append("Dots: direct errs less from ε = " + ", ".join(f"{at['epsilon']:.2g} ({at['oracle']})" for at in met) + ".")
+        met = sorted((at["epsilon"], at["oracle"]) for at in crossings)
+        places = ", ".join(f"{epsilon:.2g} ({name})" for epsilon, name in met)
+        notes.append(f"Dots: direct errs less from ε = {places}.")
     return _finish(title or "Error against ε", notes, data, layers, path, description=1)
 
 

@@ -206,8 +206,8 @@ def warn_of_epsilon(epsilon: Fraction, spent: str = "a report") -> list[str]:
     if epsilon <= LARGE_EPSILON:
         return []
     return [
-        f"ε = {format_up(epsilon, 4)} {spent} protects little: it may change the odds of a guess about a person by a factor of "
-        f"{format_up(exp(min(epsilon, 700)), 2)}. Above about {LARGE_EPSILON} the limit hardly protects by itself "
+        f"ε = {format_up(epsilon, 4)} {spent} protects little: it may change the odds of a guess about a person by a factor "
+        f"of {format_up(exp(min(float(epsilon), 700)), 2)}. Above about {LARGE_EPSILON} the limit hardly protects by itself "
         "(docs/choosing-epsilon.md)."
     ]
 
