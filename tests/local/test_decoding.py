@@ -1,12 +1,14 @@
 """Answers: estimates are unbiased with the exact variance, intervals cover, and bad cases get clear answers."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from discreet import BadParameter
 from discreet.local import shared_hashes
@@ -19,12 +21,15 @@ from discreet.local.oracles import Direct, FixedHashed, Hadamard, SetOracle, Una
 from discreet.testing import seeded_bits
 from tests.support.local_errors import (
     ROOTS,
+    TILTS,
     Errors,
     count_collisions,
     draw_supports,
     list_holders,
+    list_laws,
     list_oracles,
     measure_errors,
+    tilt_squares,
 )
 from tests.support.local_reports import ODDS, ORACLES
 
@@ -35,7 +40,7 @@ CASES = [(epsilon, name, skew) for epsilon in ROOTS for name in list_oracles("1"
 def test_intervals_cover_and_errors_are_as_stated(epsilon: str, name: str, skew: str) -> None:
     oracle = list_oracles(epsilon)[name]
     holders = list_holders(oracle.values, 400)[skew]
-    errors = measure_errors(oracle, holders, 2000, CASES.index((epsilon, name, skew)), floor="floor" in name)
+    errors = measure_errors(oracle, holders, 20_000, CASES.index((epsilon, name, skew)), floor="floor" in name)
     assert errors.find_problems() == []
 
 
@@ -48,16 +53,33 @@ def test_the_table_notices_intervals_that_ignore_the_floor() -> None:
         for end in invert_counts(supports.reshape(-1), 40_000, oracle.truth_support, oracle.other_support, Fraction(1, 20))
     )
     covered = ((lower <= holders) & (holders <= upper)).mean(axis=1)
-    assert "covered" in str(Errors(covered, covered, covered, np.ones(500)).find_problems())
+    none = np.zeros(len(TILTS))
+    assert "covered" in str(Errors(covered, covered, covered, np.ones(500), none).find_problems())
     assert measure_errors(oracle, holders, 200, 1, floor=True).find_problems() == []
 
 
-def test_the_table_notices_a_variance_that_is_a_tenth_off() -> None:
-    ratios = np.random.default_rng(1).chisquare(6, 2000) / 6
-    ones = np.ones(2000)
-    assert Errors(ones, ones, ones, ratios).find_problems() == []
-    assert Errors(ones, ones, ones, ratios * 1.12).find_problems()
-    assert Errors(ones - 0.1, ones, ones, ratios).find_problems()
+def test_the_table_notices_a_variance_that_is_a_twentieth_off() -> None:
+    oracle = list_oracles("1")["hadamard"]
+    errors = measure_errors(oracle, list_holders(oracle.values, 400)["skewed"], 80_000, 1)
+    assert errors.find_problems() == []
+    for wrong in (1.05, 1 / 1.05):
+        assert "squared error" in str(replace(errors, ratios=errors.ratios * wrong).find_problems())
+    assert "covered" in str(replace(errors, covered=errors.covered - 0.1).find_problems())
+
+
+def test_tilted_squares_are_those_of_a_binomial_count() -> None:
+    """The transform of the square of a direct count, summed over its exact distribution."""
+    oracle, holders = Direct(3, Fraction(3)), np.array([20, 10, 0])
+    p, q, n = float(oracle.truth_support), float(oracle.other_support), 30
+    expected = [float(oracle.variance(n, int(held))) for held in holders]
+    found = tilt_squares(*list_laws(oracle), holders, expected)
+    for tilt, cgf in zip(TILTS, found, strict=True):
+        each = []
+        for held, size in zip(holders, expected, strict=True):
+            law = np.convolve(binom.pmf(range(held + 1), held, p), binom.pmf(range(n - held + 1), n - held, q))
+            squares = ((np.arange(n + 1) - n * q) / (p - q) - held) ** 2 / size
+            each.append(law @ np.exp(tilt * squares))
+        assert np.exp(cgf) == pytest.approx(np.mean(each), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ORACLES)

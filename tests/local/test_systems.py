@@ -81,6 +81,25 @@ def test_arrays_tables_and_parts_give_the_same_integers(name: str, tmp_path: Pat
     assert same(count_system(mechanism, path), counts)
 
 
+@pytest.mark.parametrize("name", ["bucket flip", "basic rappor", "rappor", "count mean sketch", "hadamard", "puzzle"])
+def test_tallies_are_those_of_reports_counted_one_by_one(name: str) -> None:
+    mechanism = SYSTEMS[name]
+    reports = draw_reports(mechanism, 50)
+    counted = mechanism.count(list(zip(*reports.values(), strict=True)))
+    match mechanism:
+        case BucketFlip():
+            expected = list(counted)
+        case Rappor():
+            expected = [counted.sizes, counted.ones]
+        case SequenceFragmentPuzzle():
+            parts, words = counted
+            expected = [[part.n for part in parts], [part.cells for part in parts], words.cells]
+        case _:
+            expected = [counted.cells]
+    tallies = count_system(mechanism, reports).tallies
+    assert all(map(np.array_equal, tallies[-len(expected) :], expected))
+
+
 def test_buckets_that_do_not_ascend_are_rejected() -> None:
     flip = SYSTEMS["bucket flip"]
     counts = count_system(flip, {"j0": [0, 2, 1], "j1": [1, 1, 1], "j2": [2, 3, 2], "w0": [0, 0, 0]})

@@ -5,13 +5,17 @@ the code that simulates or encodes. All runs of a case are inverted at once: an 
 
 **When a table of cases fails.** Coverage: a run's share of covered values is between 0 and 1 and has a mean of at least the
 confidence, so by Chernoff's bound a mean as low as q over R independent runs has a probability of at most e^{−R·KL(q‖c)}.
-Errors: the mean of squared errors over exact variances is 1, and is judged by its own standard error over the runs: at 7.5
-of them a normal mean is wrong with probability 6e-14, and a table has fewer than 1,000 cases.
+Errors: let X_v be the squared error of value v over its exact expectation, and m the mean of X_v over values and runs. For
+every λ, positive or negative, P(m is beyond 1 on the side of λ as far as it is) ≤ (e^{−λm}·mean_v E[e^{λX_v}])^R by Chernoff
+and Jensen, whatever the dependence between values. No normal approximation: an error is a sum over people of independent
+terms t, so with g standard normal E[e^{λe²/σ²}] = E_g[Π E e^{g·√(2λ)·t/σ}] (for λ < 0 with an imaginary root), a product
+over people of exact expectations over reports; the integral over g is a Gauss–Hermite sum.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
+from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +31,8 @@ from tests.support.goodness_of_fit import kl
 CONFIDENCE = Fraction(19, 20)
 MAX_CASES = 1000
 FALSE_ALARM = 1e-9
-MAX_STANDARD_ERRORS = 7.5
+TILTS = (-0.2, -0.1, -0.05, -0.025, -0.0125, 0.0125, 0.025, 0.05, 0.1)
+"""λ: small ones for small deviations."""
 ROOTS = {"0.5": Fraction(9, 7), "1": Fraction(5, 3), "3": Fraction(9, 2)}
 
 
@@ -79,6 +84,7 @@ class Errors:
     all_covered: NDArray[np.float64]  # whether all joint intervals do
     total_covered: NDArray[np.float64]
     ratios: NDArray[np.float64]  # squared errors over their exact expectation, mean over values, per run
+    cgf: NDArray[np.float64]  # ln of the mean over values of E[e^{λX_v}], for each of TILTS
 
     def find_problems(self) -> list[str]:
         """Return what chance does not explain."""
@@ -88,10 +94,39 @@ class Errors:
             share, runs = float(getattr(self, name).mean()), len(self.covered)
             if share < CONFIDENCE and runs * kl(share, float(CONFIDENCE)) > limit:
                 problems.append(f"{name} {share:.4f}")
-        distance = (self.ratios.mean() - 1) / max(self.ratios.std() / sqrt(len(self.ratios)), 1e-12)
-        if abs(distance) > MAX_STANDARD_ERRORS:
-            problems.append(f"squared error {self.ratios.mean():.4f} times the expected, {distance:.1f} standard errors off")
+        mean = float(self.ratios.mean())
+        chernoff = [len(self.ratios) * (cgf - tilt * mean) for tilt, cgf in zip(TILTS, self.cgf, strict=True)
+                    if (tilt > 0) == (mean > 1)]  # fmt: skip
+        if min(chernoff) < -limit:
+            problems.append(f"squared error {mean:.4f} times the expected, of probability e^{min(chernoff):.0f}")
         return problems
+
+
+def tilt_squares(terms: NDArray[np.float64], laws: NDArray[np.float64], holders: Any, expected: Any) -> Any:
+    """Return ln of the mean over values of E[e^{λX_v}]: `terms[report, v]` is what a report adds to the estimate of v,
+    `laws[u, report]` its probability under value u."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(96)
+    found = []
+    for tilt in TILTS:
+        root = np.sqrt(complex(2 * tilt))
+        each = []
+        for value, (held, size) in enumerate(zip(holders, expected, strict=True)):
+            scale = root * nodes / np.sqrt(size)
+            means = np.log(np.exp(np.outer(scale, terms[:, value])) @ laws.T)  # [node, u]
+            whole = np.exp(means @ holders - scale * held)
+            each.append(float((weights @ whole).real / weights.sum()))
+        found.append(log(np.mean(each)))
+    return np.array(found)
+
+
+def list_laws(oracle: SetOracle) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what each report adds to each estimate from supports, and its exact probability under each value."""
+    p, q = float(oracle.truth_support), float(oracle.other_support)
+    reports = list(oracle.base_reports())
+    values = range(oracle.values)
+    supports = np.array([[oracle.supports(report, value) for value in values] for report, _ in reports], np.float64)
+    laws = np.array([[float(oracle.probability(report, base, value)) for report, base in reports] for value in values])
+    return (supports - q) / (p - q), laws
 
 
 def measure_errors(oracle: SetOracle, holders: NDArray[np.int64], runs: int, seed: int, *, floor: bool = False) -> Errors:
@@ -105,6 +140,7 @@ def measure_errors(oracle: SetOracle, holders: NDArray[np.int64], runs: int, see
     sums = estimates.sum(axis=1)
     variance, largest, bias = measure_total(oracle)
     width = float(n * bias) + (bernstein_width(n * variance, largest, miss) if variance else 0.5)
+    terms, laws = list_laws(oracle)
     if isinstance(oracle, FixedHashed):
         design = None if floor else Design.of(oracle)
         estimate = estimate_with_floor if design is None else lambda o, s, n, miss: estimate_solved(o, design, s, n, miss)
@@ -121,7 +157,7 @@ def measure_errors(oracle: SetOracle, holders: NDArray[np.int64], runs: int, see
                 for name in ("widths", "joint_widths")
             ]
         else:
-            estimates = estimates @ design.inverse.T
+            estimates, terms = estimates @ design.inverse.T, terms @ design.inverse.T
             expected = design.variances @ holders
             widths = [found[0].widths[None, :], found[0].joint_widths[None, :]]
         assert all(np.allclose(each.values, row) for each, row in zip(found, estimates, strict=False))
@@ -133,7 +169,7 @@ def measure_errors(oracle: SetOracle, holders: NDArray[np.int64], runs: int, see
             within.append((lower <= holders) & (holders <= upper))
     return Errors(
         within[0].mean(axis=1), within[1].all(axis=1).astype(float), (abs(sums - n) <= width).astype(float),
-        ((estimates - holders) ** 2 / expected).mean(axis=1),
+        ((estimates - holders) ** 2 / expected).mean(axis=1), tilt_squares(terms, laws, holders, expected),
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ STEWARDS_PAGES = (
     "/keys",
 )
 TABLE_PAGES = ("/t/people", "/t/people/ask", "/t/people/rules", "/t/people/policy")
+VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (375, 1280)]
 QUERY = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean_pay\nFROM people\nGROUP BY dept"
 
 
@@ -113,10 +114,21 @@ def find_barriers(page: Any) -> list[str]:
     """Return what axe-core finds on a page. The context of the page must bypass the policy, which refuses axe's script."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(fetch_axe().read_text(encoding="utf-8"))
-    found = page.evaluate("async () => (await axe.run(document)).violations")
+    found = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
     return [
         f"{each['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for each in found for node in each["nodes"]
     ]
+
+
+def find_barriers_in_all_views(page: Any, name: str) -> list[str]:
+    """Return the barriers of a page in all views, each with its name. No view is wider than the window."""
+    found = []
+    for scheme, width in VIEWS:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than {width}"
+        found += [f"{name} ({scheme}, {width}): {each}" for each in find_barriers(page)]
+    return found
 
 
 def ask(page: Any, address: str, query: str = QUERY, **fields: str) -> str:

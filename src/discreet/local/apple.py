@@ -407,6 +407,8 @@ def solve_dictionary(kind: AnySketch, sketch: Sketch, values: Sequence[Any]) -> 
 class SequenceFragmentPuzzle(msgspec.Struct, frozen=True, tag="sequence fragment puzzle"):
     """Sequence Fragment Puzzle: words outside any list, from fragments of two letters that carry a hash of the word.
 
+    Sketch sizes, ε and how many fragments are kept are the caller's; those of Apple's deployment were not checked.
+
     A device draws a place, and sends a sketch report of the fragment there together with an 8-bit hash of the word (the
     puzzle piece), and one of the word. The server takes the heaviest fragments of each place, joins those of equal piece,
     and looks the joined words up in the sketch of words. A report costs the ε of both sketches.

@@ -30,7 +30,7 @@ def test_a_million_reports_have_the_exact_distribution(name: str) -> None:
 def test_intervals_cover_and_errors_are_as_stated_over_many_runs(epsilon: str, name: str, skew: str, n: int) -> None:
     oracle = list_oracles(epsilon)[name]
     holders = list_holders(oracle.values, n)[skew]
-    assert measure_errors(oracle, holders, 40_000, 1, floor="floor" in name).find_problems() == []
+    assert measure_errors(oracle, holders, 80_000, 1, floor="floor" in name).find_problems() == []
 
 
 @pytest.mark.parametrize("epsilon", [1, 3])

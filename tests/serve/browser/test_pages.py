@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.served_pages import STEWARDS_PAGES, TABLE_PAGES, Running, ask, find_barriers
+from tests.support.served_pages import STEWARDS_PAGES, TABLE_PAGES, Running, ask, find_barriers_in_all_views
 
 PAGES = (*STEWARDS_PAGES, *TABLE_PAGES, "/t/people/ask?query=SELECT+nothing+FROM+people", "/t/nowhere", "/asks?text=x")
 MAX_BYTES, MAX_REQUESTS = 60_000, 6
@@ -19,20 +19,6 @@ def answer(running: Running, chromium: Any, cookies: list[Any]) -> str:
     return address.removeprefix(running.address)
 
 
-VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (375, 1280)]
-
-
-def look(page: Any, name: str) -> list[str]:
-    """Return the barriers of a page in all views, each with its name. No view is wider than the window."""
-    found = []
-    for scheme, width in VIEWS:
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than {width}"
-        found += [f"{name} ({scheme}, {width}): {each}" for each in find_barriers(page)]
-    return found
-
-
 def test_no_page_has_a_barrier(running: Running, chromium: Any, cookies: list[Any], answer: str) -> None:
     context = chromium.new_context(bypass_csp=True)
     context.add_cookies(cookies)
@@ -41,20 +27,20 @@ def test_no_page_has_a_barrier(running: Running, chromium: Any, cookies: list[An
     for path in (*PAGES, answer, f"{answer}?non_negative=yes&integers=yes", "/b?report=data"):
         page.goto(running.address + path)
         assert page.locator("h1").count() == 1, path
-        found += look(page, path)
+        found += find_barriers_in_all_views(page, path)
     for path in ("/t/people/ask", "/b"):
         page.goto(running.address + path)
         for summary in page.locator("summary").all():
             summary.click()
-        found += look(page, f"{path}, opened")
+        found += find_barriers_in_all_views(page, f"{path}, opened")
     page.goto(f"{running.address}/t/people/ask")
     page.locator("button[value=confirm]").click()
     page.locator("button[value=ask]").wait_for()
-    found += look(page, "confirm")
+    found += find_barriers_in_all_views(page, "confirm")
     context.clear_cookies()
     for path in ("/in", "/in?once=12345678", "/verify", "/api", "/errors"):
         page.goto(running.address + path)
-        found += look(page, f"stranger {path}")
+        found += find_barriers_in_all_views(page, f"stranger {path}")
     context.close()
     assert not found, "\n".join(found)
 
