@@ -45,6 +45,7 @@ REJECTED = {
     "duplicate": "sent again: the nonce was counted already",
 }
 """Why a report is rejected, in words."""
+NO_REPORTS = "it holds no report", "encode some: discreet local encode --help"
 MAX_LABELS = 5
 MAX_ROWS = 40
 MAX_DAYS = 10_000
@@ -195,9 +196,10 @@ def local_collection(
         return
     times = "once" if life.reports == 1 else f"{life.reports} times"
     print_styled(f"Collection written to {path}.", "bold")
+    each = format_up(mechanism.epsilon, 4)
     print_styled(
-        f"{domain.size:,} values ({_list_labels(domain)}) by {kind}, ε = {format_up(mechanism.epsilon, 4)} a report. A device "
-        f"reports {times}: ε = {format_up(life.epsilon, 4)} for life, between {life.condition.partition(';')[0]}. A message "
+        f"{domain.size:,} values ({_list_labels(domain)}) by {kind}, ε = {each} a report. A device reports {times}: ε = "
+        f"{format_up(life.epsilon, 4)} for life, between {life.condition.partition(';')[0]}. A message "
         f"has {sizes['json']} bytes of JSON or {sizes['cbor']} of CBOR."
     )
     for warning in warn_of_epsilon(life.epsilon, "for life"):
@@ -391,7 +393,7 @@ def _refuse_nothing(made: "Collection", reports: str, counted: Any) -> None:
         return
     received = counted.received
     if not received:
-        raise BadParameter("reports", repr(reports), "it holds no report", "encode some: discreet local encode --help")
+        raise BadParameter("reports", repr(reports), *NO_REPORTS)
     words = [f"{count:,} {REJECTED.get(kind, kind)}" for kind, count in counted.rejected.items() if count]
     found = _find_sent_id(reports)
     hint = "check that the collection is the one that the clients pinned"
@@ -468,6 +470,8 @@ def _count(made: "Collection", reports: str, table: str | None) -> Any:
     from discreet.local.receiving import count_collection, count_messages, split_lines
 
     if reports != "-":
+        if Path(reports).is_file() and not Path(reports).stat().st_size:
+            raise BadParameter("reports", repr(reports), *NO_REPORTS)
         return count_collection(made, reports, table=table)
     if sys.stdin.isatty():
         raise BadParameter("reports", "-", "stdin is a terminal", "pipe messages into it, or name a file")
