@@ -20,7 +20,7 @@ def get_result() -> AttackResult:
 
 
 def test_a_mean_of_fresh_reports_tells_the_values() -> None:
-    """Beyond seven deviations of a share of 1000 that is 0.99. One report tells a little more than chance: this is seeded."""
+    """Beyond seven deviations of a share of 1000 that is 0.99. One report tells little more than chance (seeded)."""
     found = get_result().numbers
     assert found["right_without"] > 0.97
     assert found["right_by_chance"] + 0.02 < found["right_after_one"] < found["right_with_discreet"] - 0.1
