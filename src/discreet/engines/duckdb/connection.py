@@ -207,7 +207,7 @@ def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> TableLocati
 
 
 def list_tables(path: Any) -> list[str]:
-    """List the tables and views of a database's file, for whoever may read all of it."""
+    """List the tables and views of a database: for its owner, because names may say something about people."""
     with open_database(str(path)) as connection:
         found = connection.execute(
             "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1"
