@@ -73,7 +73,7 @@ def opened(engine: str, path: Path) -> Iterator[tuple[Any, dict[str, Any], Calla
             owner.execute("ANALYZE t")
             yield server.get_uri(), {"table": "t"}, lambda sql: owner.execute(sql).fetchall()  # type: ignore[call-overload]
     else:
-        from discreet.engines.spark.session import start_session
+        from discreet.engines.spark import start_session
 
         session = start_session("local[2]")
         frame = session.read.parquet(str(path))

@@ -1,5 +1,6 @@
 """ARCHITECTURE.md shows the real imports, and the tools that write into it count what they say."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,21 @@ def total():
 
 half = lambda x: x / 2
 '''
+
+
+def missing_modules(text: str) -> set[str]:
+    """The modules in backticks that do not exist, as paths from the root or from src/discreet."""
+    named = set(re.findall(r"`((?:\w+/)*\w+/\w+\.py)\b", text))
+    return {path for path in named if not any((ROOT / under / path).exists() for under in ("", "src", "src/discreet"))}
+
+
+def test_the_map_names_modules_that_exist() -> None:
+    assert missing_modules(marked_block.PAGE.read_text(encoding="utf-8")) == set()
+
+
+def test_a_module_that_does_not_exist_is_noticed() -> None:
+    text = "`query/ast.py`, `query/nowhere.py: read`, `discreet/__init__.py`, `tests/conftest.py`, `engines/<name>/`"
+    assert missing_modules(text) == {"query/nowhere.py"}
 
 
 def test_the_drawing_of_the_layers_is_that_of_the_imports() -> None:

@@ -129,7 +129,7 @@ def check_positive(value: Number, name: str) -> Fraction:
     """Return `value` as a rational; refuse it unless it is above zero."""
     exact = to_rational(value, name)
     if exact.numerator <= 0:
-        raise BadParameter(name, format_rational(exact), "must be positive", "give one above 0")
+        raise BadParameter(name, format_decimal(exact), "must be positive", "give one above 0")
     return exact
 
 
@@ -138,7 +138,7 @@ def check_probability(value: Number, name: str) -> Fraction:
     exact = to_rational(value, name)
     if not 0 < exact < 1:
         example = "one far below one in the number of people, for example 1e-6" if name == "delta" else "for example 0.5"
-        raise BadParameter(name, format_rational(exact), "must lie strictly between 0 and 1", f"give {example}")
+        raise BadParameter(name, format_decimal(exact), "must lie strictly between 0 and 1", f"give {example}")
     return exact
 
 
@@ -184,6 +184,17 @@ def format_rational(exact: Fraction) -> str:
     short = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64  # Python writes out no 5000 digits
     text = str(exact) if short else ""
     return text if 0 < len(text) <= 16 else repr(nearest_float(exact))
+
+
+def format_decimal(exact: Fraction) -> str:
+    """Format a rational as a person writes it: as a short decimal if it is one, else as `format_rational` does.
+
+    >>> format_decimal(Fraction("2.56")), format_decimal(Fraction(1, 3)), format_decimal(Fraction(1, 10**6))
+    ('2.56', '1/3', '1e-6')
+    """
+    rounded = _format_digits(exact, 12, ROUND_FLOOR)
+    is_fraction = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64 and exact.denominator > 1
+    return rounded if is_fraction and Fraction(rounded.replace(",", "")) == exact else format_rational(exact)
 
 
 def nearest_float(exact: Fraction) -> float:

@@ -130,7 +130,8 @@ class BadParameter(DiscreetError, ValueError):
         self.see = PARAMETER_PAGES.get(name.partition(".")[0].removeprefix("--").replace("-", "_"), type(self).see)
         of = "" if column is None else f" of `{column}`"
         verb = f"{file and ' '}{file}," if is_field else f"{of} are" if of and name.endswith("s") else f"{of} is"
-        super().__init__(_to_sentences(f"{name}{verb} {value}: {reason}", hint))
+        wrong = f"{name}{verb} {value}" if value != "" or not is_field else f"{name}{file and ' '}{file}"  # the whole file
+        super().__init__(_to_sentences(f"{wrong}: {reason}", hint))
 
 
 class TheoremNotApplicable(DiscreetError, ValueError):

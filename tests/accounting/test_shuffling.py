@@ -389,7 +389,7 @@ def test_the_losses_that_stand_for_a_shuffled_event_dominate_its_pair() -> None:
     ):
         pair = build_pair(crowd)
         pld, log_mass = build_dominating_pld(pair)
-        curve = DiscreteCurve.of(pld)
+        curve = DiscreteCurve(pld)
         for target in (1e-3, 1e-6, 1e-12):
             point = pair_epsilon(crowd, target).lower
             exact, found = pair_delta(crowd, point), curve.bound_delta(point)[1] - np.expm1(log_mass)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.completion import TABLE_SUFFIXES, complete_accounts, complete_files
+from discreet.cli.options import TABLE_SUFFIXES, complete_accounts, complete_files
 from discreet.engines.duckdb.engine import READERS
 from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 from tests.support.console import DISCREET, run

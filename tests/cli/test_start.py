@@ -29,7 +29,7 @@ UNUSED_TO_CONNECT = {
     "discreet.mechanisms", "discreet.noise.bits", "discreet.accounting.pld", "discreet.accounting.sampled_moments",
     "discreet.query.parser", "discreet.query.ast", "discreet.query.aggregates", "discreet.query.estimates",
     "discreet.query.calibrate", "discreet.query.contribution", "discreet.query.answer", "discreet.query.quote",
-    "discreet.query.view", "discreet.query.record", "discreet.sql.expressions", "discreet.sql.totals",
+    "discreet.query.postprocess", "discreet.query.record", "discreet.sql.expressions", "discreet.sql.totals",
     "discreet.session.executor", "discreet.session.discovery",
     "discreet.engines.duckdb.rows", "discreet.engines.duckdb.cells",
 }  # fmt: skip

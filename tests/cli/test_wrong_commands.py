@@ -90,6 +90,12 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY ROLLUP(dept)" {PAID}', 2, "`ROLLUP`", "one query"),
         (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY CUBE(dept)" {PAID}', 2, "`CUBE`", "one query for each"),
         (f"""{BY_DEPT[:-1]} HAVING n > 'a'" {PAID} --keys dept=a,b""", 2, "`n` count 'a'", "number"),
+        (f'ask people.csv "SELECT DISTINCT dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID}', 2, "column 8:",
+         "GROUP BY"),
+        (f'ask people.csv "SELECT TOP 3 dept, COUNT(*) AS n FROM people" {PAID}', 2, "column 8:", "LIMIT 3"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM (SELECT * FROM people)" {PAID}', 2, "column 27:", "FROM people"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT 1)" {PAID}', 2, "column 46:", "two queries"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY CUBE(pay)" {PAID}', 2, "column 43:", "one query"),
     ],
     "missing declarations": [
         (f"{ASK} --epsilon 1", 2, "unit", "--unit"),
@@ -231,6 +237,9 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("plan count --people 100 --epsilon 1", 2, "--people", "--n"),
         (f"{ASK} {PAID} --fresh", 2, "--fresh", "--ledger"),
         (f"{ASK} {PAID} --size 100", 2, "--size 100", "--error"),
+        (f"{ASK} {PAID} --key hr.key", 2, "--key hr.key", "--ledger and --release"),
+        (f"{ASK} {PAID} --delta 1e-6 --currency 'rdp(1)'", 2, "--currency rdp(1) order above 1", r"rdp\(16\)"),
+        ("audit math:floor --epsilon 1 --domain 5:", 2, "--domain '5:' end", "--domain 0:100"),
         ("audit math:floor --epsilon 1 --rho 1", 2, "--epsilon --rho", "--epsilon, --rho or --mu"),
         ("publish people.csv --dry-run", 2, "PLAN people.csv", "line"),
         ("ledger check hr.ledger --head policy.json", 2, "--head policy.json", "ledger head"),
@@ -254,6 +263,9 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} --epsilon 1 --policy bad-least.toml", 2, "bad-least.toml, least_epsilon: 0", "above 0"),
         (f"{ASK} --epsilon 1 --policy bad-column.toml", 2, "bad-column.toml, columns.dpet:", "'dept'"),
         ("policy init people.csv --out new.toml", 2, "--unit missing", "--unit id"),
+        (f"{ASK} --epsilon 1 --policy people.csv", 2, "--policy people.csv: TOML", "policy init"),
+        (f"{ASK} {PAID} --ledger hr.ledger --account hr --key no.key --release new.json", 4, "key no.key: secret",
+         "[Nn]ame the file of the ledger's key"),
     ],
     "local collections": [
         ("local plna --values 5", 2, "plna", "plan"),
@@ -389,6 +401,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "binary.csv").write_bytes(bytes(range(256)) * 40)
     (folder / "latin.csv").write_bytes("id,stra\xdfe\n1,M\xfcnchen\n".encode("latin-1") * 3)
     (folder / "folder").mkdir()
+    (folder / "no.key").touch(mode=0o600)
     import duckdb
 
     with duckdb.connect(str(folder / "tables.duckdb")) as database:

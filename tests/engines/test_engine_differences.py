@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.postgres.engine import Postgres
+from discreet.engines.postgres import Postgres
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, Table

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.engines.base import Engine
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.postgres.engine import Postgres
+from discreet.engines.postgres import Postgres
 from discreet.query import ast
 from discreet.query.grid import grid_range_of
 from discreet.sql.dialects import clip, key_literal, source_column

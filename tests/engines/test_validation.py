@@ -23,7 +23,7 @@ import pytest
 
 from discreet.engines.base import OutOfResources, SqlEngine
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.postgres.engine import Postgres
+from discreet.engines.postgres import Postgres
 from discreet.errors import DiscreetError, EngineFailed, SourceQuarantined, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.query.schema import Column, Kind, Table

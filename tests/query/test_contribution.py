@@ -1,7 +1,8 @@
 """Adding, removing or replacing one unit moves the exact totals by at most the stated sensitivity, in every norm."""
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 import duckdb
@@ -12,6 +13,7 @@ from discreet import connect
 from discreet.query import aggregates, ast
 from discreet.query.builder import col, count, select
 from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.grid import first_day_of
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, Statistic, UnitCount, ValueCount
@@ -275,3 +277,71 @@ def test_a_plain_column_is_not_clipped_and_nothing_is_said() -> None:
     answer = open_people(keys={"sex": ("f", "m")}).ask("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", epsilon=10)
     assert "outside" not in answer.explanation
     assert answer.outside_note == ""
+
+
+ENDS = date(2024, 1, 10), date(2025, 3, 5)
+VALUES = [date(2023, 11, 1) + timedelta(days=i) for i in range(0, 600)]
+ORDERS = {
+    ast.Order.EQUAL: eq, ast.Order.NOT_EQUAL: ne, ast.Order.LESS: lt, ast.Order.AT_MOST: le, ast.Order.MORE: gt,
+    ast.Order.AT_LEAST: ge,
+}  # fmt: skip
+CONSTANTS = [
+    date(2023, 12, 5),
+    *ENDS,
+    date(2024, 4, 1),
+    date(2024, 6, 30),
+    date(2024, 9, 16),
+    date(2025, 3, 4),
+    date(2025, 4, 1),
+]
+
+
+@pytest.mark.parametrize("kind", [Kind.DATE, Kind.TIMESTAMP])
+@pytest.mark.parametrize("truncated", [False, True])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("period", ast.Period)
+def test_periods_are_left_out_only_where_where_makes_them_empty(
+    kind: Kind, truncated: bool, order: ast.Order, period: ast.Period
+) -> None:
+    """Whatever the rows are, none that passes WHERE is in a period that is left out; the periods depend on no row."""
+    table = replace(PEOPLE, columns=PEOPLE.columns | {"day": Column(kind).with_bounds(*map(str, ENDS))})
+    lower, upper = table.columns["day"].moment_bounds
+    value = ast.DateTrunc(period, ast.Ref("day"))
+    query = parse_sql(f"SELECT DATE_TRUNC('{period.value}', day) AS d, {COUNT[7:]} GROUP BY 1", table)
+    whole = bound_contributions(query, table, Neighbours.ADD_REMOVE).keys
+    at_noon = kind is Kind.TIMESTAMP and not truncated
+
+    def read(day: date) -> date:
+        return datetime(day.year, day.month, day.day) if kind is Kind.TIMESTAMP else day
+
+    moments = [
+        read(day) + step for day in VALUES for step in (timedelta(0), timedelta(hours=9 if kind is Kind.TIMESTAMP else 0))
+    ]
+    for constant in CONSTANTS:
+        compared = read(constant) if at_noon else constant
+        where = ast.Compare(order, value if truncated else value.column, ast.Constant(compared))
+        keys = bound_contributions(replace(query, where=where), table, Neighbours.ADD_REMOVE).keys
+        passing = [each for each in moments if ORDERS[order](first_day_of(each, period) if truncated else each, compared)]
+        reached = {(first_day_of(min(max(each, lower), upper), period),) for each in passing}
+        assert keys is not None
+        assert whole is not None
+        assert reached <= {*keys} <= {*whole}
+        if order in (ast.Order.LESS, ast.Order.AT_MOST) or (order is ast.Order.AT_LEAST and not truncated):
+            assert {*keys} == (reached or {*whole})
+
+
+def test_a_period_is_left_out_by_constants_that_all_must_hold() -> None:
+    table = replace(PEOPLE, columns=PEOPLE.columns | {"day": Column(Kind.DATE).with_bounds("2024-01-01", "2024-12-31")})
+
+    def months(where: str) -> list[int]:
+        sql = f"SELECT DATE_TRUNC('month', day) AS m, {COUNT[7:]} WHERE {where} GROUP BY 1"
+        keys = bound_contributions(parse_sql(sql, table), table, Neighbours.ADD_REMOVE).keys
+        return [month.month for (month,) in keys or () if isinstance(month, date)]
+
+    assert months("day >= DATE '2024-03-01' AND day < DATE '2024-06-01'") == [3, 4, 5]
+    assert months("ok AND day BETWEEN DATE '2024-03-31' AND DATE '2024-06-01'") == [3, 4, 5, 6]
+    assert months("day > DATE '2024-05-01' OR ok") == [*range(1, 13)]
+    assert months("NOT day > DATE '2024-05-01'") == [*range(1, 13)]
+    assert months("day > DATE '2024-09-01' AND day < DATE '2024-03-01'") == [
+        *range(1, 13)
+    ]  # no row passes: nothing to leave

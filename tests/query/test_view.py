@@ -23,9 +23,9 @@ from discreet.query.answer import Answer, ExactTotals, IntervalOptions, release
 from discreet.query.calibrate import Measurement
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.parser import parse_sql
+from discreet.query.postprocess import select_rows
 from discreet.query.record import measurement_spec
 from discreet.query.schema import Key
-from discreet.query.view import select_rows
 from discreet.testing import seeded_bits
 from discreet.workload import WorkloadQuery, plan_workload
 from discreet.workload.publishing import execute_plan, publish

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from discreet.engines.postgres.engine import Postgres
+from discreet.engines.postgres import Postgres
 from tests.support.random_tables import World
 
 START_SECONDS = 300

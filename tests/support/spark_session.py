@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow
 from pyspark.sql import SparkSession
 
-from discreet.engines.spark.engine import Spark
+from discreet.engines.spark import Spark
 from tests.support.random_tables import World
 
 TYPES = {"HUGEINT": "DECIMAL(38,0)", "UBIGINT": "DECIMAL(20,0)", "TIMESTAMP": "TIMESTAMP_NTZ", "VARCHAR": "STRING"}

@@ -9,8 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from discreet import EngineFailed, SourceRefused, connect
-from discreet.engines.spark.engine import Spark
-from discreet.engines.spark.session import SETTINGS, drop_unused_views, new_session
+from discreet.engines.spark import SETTINGS, Spark, drop_unused_views, new_session
 from discreet.query.schema import Kind
 from discreet.sql.dialects import column
 from tests.support.engine_sessions import read_totals

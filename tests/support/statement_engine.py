@@ -7,8 +7,8 @@ from pyspark.sql import types
 from sqlglot import exp
 
 from discreet.engines.base import ColumnReader, SqlEngine, quote_table
-from discreet.engines.postgres.engine import _compare_bytewise, _to_double_guarded, _to_whole
-from discreet.engines.spark.engine import reader_of
+from discreet.engines.postgres import _compare_bytewise, _to_double_guarded, _to_whole
+from discreet.engines.spark import reader_of
 from discreet.query.schema import Column, Kind
 from discreet.sql.dialects import DUCKDB, POSTGRES, SPARK, Dialect
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from discreet.serve.web.connections import Connection
+
 
 def find_socket() -> tuple[socket.socket, int]:
     """Return a socket that is bound to a free port of loopback, and the port."""
@@ -19,7 +21,9 @@ def find_socket() -> tuple[socket.socket, int]:
 @contextmanager
 def serve(app: FastAPI, bound: socket.socket) -> Iterator[None]:
     """Serve an application at a socket."""
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", server_header=False, lifespan="on")
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, http=Connection, ws="none", server_header=False, lifespan="on"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
     thread.start()

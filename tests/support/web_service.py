@@ -142,7 +142,7 @@ class Service:
 
     def ask(self, person: str = "ada", **given: Any) -> dict[str, Any]:
         """Ask as a person, have it answered, and return what the service says of it."""
-        client = self.client(person)
+        client = self.client(person, address=self.settings.address)
         taken = client.post("/api/v1/asks", json={"table": "people", "query": QUERY, "epsilon": 0.1} | given)
         assert taken.status_code in (200, 202), taken.text
         self.answer()

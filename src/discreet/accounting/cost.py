@@ -27,6 +27,9 @@ from discreet.events import Event
 SHOWN_DIGITS = 3
 """How many digits of an ε or an amount people read."""
 
+DUST = Fraction(1, 10**6)
+"""An ε below this is what rounding leaves of a budget: people read 0, programs all digits."""
+
 WEAK_EPSILON = 10
 """Above this ε a plan is warned of: up to it a guarantee is called reasonable [PHK23]."""
 MAX_USUAL_EPSILON = 20
@@ -43,7 +46,7 @@ def warn_of_weak_budget(epsilon: Fraction | float, delta: Fraction) -> tuple[str
     ()
     >>> print(*warn_of_weak_budget(Fraction(1000), Fraction(1, 2)), sep="\\n")
     ε = 1,000 promises next to nothing: an answer may be e^1,000 times as likely with one person's rows as without them. \
-Published releases used at most about 20; see docs/choosing-epsilon.md.
+Published releases used at most about 20; see `discreet help choosing-epsilon`.
     δ = 0.5 promises next to nothing about 2 people or more: publishing one record in clear, chosen at random from n, \
 satisfies δ = 1/n. Choose δ far below 1/n, for example 1e-6.
     """
@@ -52,7 +55,8 @@ satisfies δ = 1/n. Choose δ far below 1/n, for example 1e-6.
         shown = format_up(epsilon, SHOWN_DIGITS)
         said.append(
             f"ε = {shown} promises next to nothing: an answer may be e^{shown} times as likely with one person's rows as "
-            f"without them. Published releases used at most about {MAX_USUAL_EPSILON}; see docs/choosing-epsilon.md."
+            f"without them. Published releases used at most about {MAX_USUAL_EPSILON}; see "
+            "`discreet help choosing-epsilon`."
         )
     if delta > MAX_USUAL_DELTA:
         said.append(
@@ -344,12 +348,19 @@ def describe_budget(budget: Filter, delta: Fraction, at: str = "") -> str:
     >>> from discreet.accounting.currencies import create_budget
     >>> describe_budget(create_budget(2, 1e-9), Fraction(1, 10**9))
     'ε = 2 of 2 remaining, 0% spent (ρ = 0.0541 of 0.0541, zCDP)'
+    >>> from discreet.accounting.currencies import pure_filter
+    >>> describe_budget(pure_filter(2).charge_cost(2 - Fraction(1, 10**8), Fraction(0)), Fraction(0))
+    'ε = 0 of 2 remaining, 100% spent'
     """
     currency = budget.currency
     remaining = format_down(budget.remaining, SHOWN_DIGITS)
     limit = format_up(smallest_epsilon(currency, budget.limit, delta), SHOWN_DIGITS)
-    epsilon = remaining if currency.counts_epsilon else format_down(budget.fitting_epsilon(delta), SHOWN_DIGITS)
-    said = f"ε = {epsilon} of {limit} remaining{at}, {format_percent_up(budget.spent / budget.limit)} spent"
+    fitting = budget.remaining if currency.counts_epsilon else budget.fitting_epsilon(delta)
+    if fitting < DUST:
+        fitting, remaining = Fraction(0), "0"
+    spent = format_percent_up(budget.spent / budget.limit)
+    spent = "more than 99%" if fitting and spent == "100%" else spent
+    said = f"ε = {format_down(fitting, SHOWN_DIGITS)} of {limit} remaining{at}, {spent} spent"
     if currency.counts_epsilon:
         return said
     return f"{said} ({currency.symbol} = {remaining} of {format_down(budget.limit, SHOWN_DIGITS)}, {notion_of(currency)})"

@@ -355,7 +355,8 @@ def parse_currency(text: str) -> Currency:
     kind = CURRENCY_FAMILIES.get(family) if text.endswith(")") == bool(opening) else None
     found = None if kind is None else kind.parse(parameter if opening else None)
     if found is None:
-        raise BadParameter("currency", repr(text), "no such currency", f"take {choices}")
+        order = ": the order of RDP must be a number above 1" if kind is Rdp else ""
+        raise BadParameter("currency", repr(text), f"no such currency{order}", f"take {choices}")
     return found
 
 

@@ -9,8 +9,8 @@
    `Direction` is a sum of independent privacy losses, each with a privacy-loss distribution (`pld`), and a mass at infinity;
    where no single pair is both dominating and attained, it has upper bounds beside.
 3. *Choose a strategy*. `STRATEGIES` are tried in order, and the first that fits the losses computes their curve: in closed
-   form for Gaussians (`GaussianCurve`) and for one sampled event (`SampledCurve`), by its own contour for one shuffled event
-   (`ShuffledCurve`), by listing the values of the sum where they are few (`DiscreteCurve`), on a contour in the complex
+   form for Gaussians (`GaussianCurve`) and for one sampled event (`SampledCurve`), by listing the values of the sum where
+   they are few (`DiscreteCurve`), by its own contour for one shuffled event (`ShuffledCurve`), on a contour in the complex
    plane for all others (`ContourCurve`).
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
@@ -403,14 +403,6 @@ class DiscreteCurve(Curve):
     omitted_mass: float = 0.0
 
     @classmethod
-    def of(cls, pld: DiscretePld, omitted_mass: float = 0.0) -> DiscreteCurve:
-        """The curve of one distribution."""
-        order = np.argsort(-pld.loss, kind="stable")
-        return cls(
-            DiscretePld(pld.loss[order], pld.log_mass[order], pld.loss_error[order], pld.mass_error[order]), omitted_mass
-        )
-
-    @classmethod
     def match(cls, parts: Parts) -> DiscreteCurve | None:
         """The curve, if the sum of the losses has few values, or few that matter."""
         if len(parts) > _MAX_LISTED_PARTS or not all(pld.is_discrete for pld, _ in parts):
@@ -418,12 +410,16 @@ class DiscreteCurve(Curve):
         listed = [(pld.atoms(), times) for pld, times in parts]
         found = [(atoms[0], atoms[1], times) for atoms, times in listed if atoms is not None]
         total = convolve([(pld, times) for pld, _, times in found], _MAX_LISTED_ATOMS) if len(found) == len(parts) else None
-        return None if total is None else cls.of(total, sum(times * omitted for _, omitted, times in found))
+        if total is None:
+            return None
+        order = np.argsort(-total.loss, kind="stable")
+        ordered = DiscretePld(total.loss[order], total.log_mass[order], total.loss_error[order], total.mass_error[order])
+        return cls(ordered, sum(times * omitted for _, omitted, times in found))
 
     def bound_delta(self, epsilon: float, rtol: float = 0.0) -> Interval:
         """As in `Curve`: each term is moved by the errors of its loss and of its mass.
 
-        >>> DiscreteCurve.of(DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])).bound_delta(1.0)[0]
+        >>> DiscreteCurve(DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])).bound_delta(1.0)[0]
         0.0
         """
         ends = []
@@ -515,9 +511,9 @@ class ContourCurve(Curve):
 STRATEGIES: tuple[Callable[[Parts], Curve | None], ...] = (
     GaussianCurve.match,
     SampledCurve.match,
+    DiscreteCurve.match,
     ShuffledCurve.match_listed,
     ShuffledCurve.match,
-    DiscreteCurve.match,
     ContourCurve,
 )
 """How to compute the curve of a sum of losses: the first that fits."""

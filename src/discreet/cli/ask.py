@@ -100,6 +100,9 @@ def ask(
     if fresh and ledger is None and not remote:
         reason = "without a ledger no answer is recorded, and every answer is fresh"
         raise BadParameter("--fresh", "given", reason, "give --ledger too, or leave --fresh out")
+    if key is not None and ledger is None and not remote:
+        reason = "only the certificates of a ledger are signed"
+        raise BadParameter("--key", repr(key), reason, "give --ledger and --release too, or leave --key out")
     if size is not None and error is None and epsilon is not None:
         raise BadParameter("--size", size, "only an error can be relative to a size", "give --error, or leave --size out")
     if plot is not None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.app import BUDGETING, app
-from discreet.cli.completion import complete_accounts
-from discreet.cli.options import Json, LedgerArgument, Token
+from discreet.cli.options import Json, LedgerArgument, Token, complete_accounts
 from discreet.cli.output import print_json, print_line, print_styled, read_token
 from discreet.errors import BadParameter
 from discreet.paths import is_service

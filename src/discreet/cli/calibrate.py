@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import ACCOUNTING, app
-from discreet.cli.completion import complete_words
 from discreet.cli.epsilon import to_json_interval
-from discreet.cli.options import Json
+from discreet.cli.options import Json, complete_words
 from discreet.cli.output import parse_number, print_json, print_styled, print_table
 from discreet.errors import BadParameter
 

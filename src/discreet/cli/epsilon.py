@@ -111,9 +111,11 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
     ]
     print_table(f"ε{format_at(target) or ' at δ = 0'}", ["guarantee", "ε", "above the certified"], rows)
     _note_continuous(expression)
-    if bounds.lower == inf and target == 0:
+    if bounds.lower == inf:
         print_styled(
             "No ε holds without a δ: Gaussian noise, partition selection and (ε, δ) claims need one. Give --delta 1e-6."
+            if target == 0
+            else "No ε holds at this δ: the δ of claims and of partition selection alone exceeds it. Give a larger --delta."
         )
     if plot:
         print_styled(f"Picture written to {plot}.")
@@ -125,7 +127,9 @@ def _note_continuous(expression: str) -> None:
 
 
 def _format_excess(value: float, best: float) -> str:
-    return f"{value / best - 1:+.1%}" if 0 < best < float("inf") and value < float("inf") else ""
+    if not 0 < best < inf or value == inf:
+        return ""
+    return f"{value / best - 1:+.1%}".replace("-0.0%", "+0.0%")  # both are rounded up
 
 
 def to_json_interval(bounds: "Bounds") -> dict[str, Any]:

@@ -268,8 +268,7 @@ def _print_parameters(options: Mapping[str, Any]) -> None:
 
 
 def _show_figure(figure: "Figure", path: str | None, *, as_json: bool) -> None:
-    from discreet.lab.figures.figure import save_png
-    from discreet.lab.figures.terminal import draw_text
+    from discreet.lab.figures.figure import draw_text, save_png
 
     numbers = figure.numbers()
     if path is not None:

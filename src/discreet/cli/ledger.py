@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli.app import BUDGETING, App, app
-from discreet.cli.completion import complete_accounts
-from discreet.cli.options import CurrencyName, Delta, Json, LedgerArgument, PublicKey, SecretKey
+from discreet.cli.options import CurrencyName, Delta, Json, LedgerArgument, PublicKey, SecretKey, complete_accounts
 from discreet.cli.output import parse_number, print_json, print_line, print_warning
 from discreet.errors import BadParameter
 

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from discreet.cli.app import ASKING, App, app
-from discreet.cli.completion import TABLE_SUFFIXES, complete_files, complete_words
-from discreet.cli.options import ANSWER_PANEL, COST_PANEL, Json, make_option, split_list
+from discreet.cli.options import (
+    ANSWER_PANEL,
+    COST_PANEL,
+    TABLE_SUFFIXES,
+    Json,
+    complete_files,
+    complete_words,
+    make_option,
+    split_list,
+)
 from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_table, print_warning, show_progress
 from discreet.errors import BadParameter, DiscreetError, SourceRefused
 

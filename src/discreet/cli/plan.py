@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import ACCOUNTING, app
-from discreet.cli.completion import complete_words
-from discreet.cli.options import ANSWER_PANEL, COST_PANEL, Json, make_option, parse_range
+from discreet.cli.options import ANSWER_PANEL, COST_PANEL, Json, complete_words, make_option, parse_range
 from discreet.cli.output import parse_number, print_json, print_styled
 from discreet.errors import BadParameter
 

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.app import ASKING, App, app
-from discreet.cli.completion import complete_files
-from discreet.cli.options import Json, parse_names, takes_source
+from discreet.cli.options import Json, complete_files, parse_names, takes_source
 from discreet.cli.output import print_data, print_json, print_line, print_styled, print_table
 from discreet.errors import BadParameter
 from discreet.session.options import WRITTEN_OPTIONS, SourceOptions

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import ASKING, app
-from discreet.cli.completion import complete_files
-from discreet.cli.options import Json, KeyFile
+from discreet.cli.options import Json, KeyFile, complete_files
 from discreet.cli.output import print_json, print_line, print_styled, show_progress
 from discreet.errors import BadParameter
 

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from discreet.cli.app import CHECKING, app, spell_text
-from discreet.cli.completion import complete_files, complete_ledgers
 from discreet.cli.ledger import read_json
-from discreet.cli.options import Json, PublicKey
+from discreet.cli.options import Json, PublicKey, complete_files, complete_ledgers
 from discreet.cli.output import print_json, print_line
 
 

@@ -289,8 +289,7 @@ class SqlEngine(ABC):
 
     def _compile(self, bounded: "BoundedQuery", counts: "CellCounts | None" = None) -> str:
         """The statement of the totals, or of these counts."""
-        from discreet.sql.histogram import lower_cell_counts
-        from discreet.sql.totals import lower_totals
+        from discreet.sql.totals import lower_cell_counts, lower_totals
 
         source, unit = self._build_source(bounded.table, bounded.query.joins)
         lowered = (
@@ -305,20 +304,18 @@ class SqlEngine(ABC):
         each row is one."""
         joined = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
         own = {name: read for name, read in self.columns.items() if name in table.columns and name not in joined}
-        unit = table.unit_columns[0] if table.unit_columns else None
-        if (identity := self._build_identity(table.unit_columns)) is not None:
+        units, identity = table.unit_columns, None
+        unit = units[0] if units else None
+        if len(units) > 1:  # a text that differs where what identifies any of them does
+            text = encode_tuple([self.identities.get(name, self.columns[name]).unalias() for name in units], self.dialect)
+            identity = exp.alias_(text, shorten_name(identity_column(", ".join(units), self.columns)), quoted=True)
+        elif unit is not None:  # None if the column, as it is read, identifies a unit
+            identity = self.identities.get(unit)
+        if identity is not None:
             unit = identity.alias
             own[unit] = identity
         rows = self._select_rows(own)
         return (self._join_public_tables(rows, list(own), table, joins) if joins else rows), unit
-
-    def _build_identity(self, unit: tuple[str, ...]) -> exp.Expr | None:
-        """What identifies a unit; None if its one column, as it is read, does so. Of several columns it is a text that
-        differs where what identifies any of them does."""
-        if len(unit) < 2:
-            return self.identities.get(unit[0]) if unit else None
-        text = encode_tuple([self.identities.get(name, self.columns[name]).unalias() for name in unit], self.dialect)
-        return exp.alias_(text, shorten_name(identity_column(", ".join(unit), self.columns)), quoted=True)
 
     def _select_rows(self, columns: Mapping[str, exp.Expr]) -> exp.Expr:
         """The table with these columns. Behind a fence if they are computed: an engine would evaluate a condition of the

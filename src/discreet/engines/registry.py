@@ -80,13 +80,13 @@ class EngineFactory:
 
 
 def _load_postgres() -> Opener:
-    from discreet.engines.postgres.engine import Postgres
+    from discreet.engines.postgres import Postgres
 
     return lambda source, options: Postgres.open(to_libpq(source), options.table or options.name)
 
 
 def _load_spark() -> Opener:
-    from discreet.engines.spark.engine import Spark
+    from discreet.engines.spark import Spark
 
     def open_spark(source: Any, options: OpenOptions) -> Engine:
         if not isinstance(source, str):

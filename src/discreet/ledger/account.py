@@ -144,7 +144,8 @@ def warn_of_unrelated(account: AccountState, others: Sequence[AccountState]) -> 
         return None
     roots = [account.lineage[-1], *others]
     epsilon = sum(Fraction(smallest_epsilon(each.budget.currency, each.budget.limit, each.delta)) for each in roots)
-    total = f"ε = {format_up(epsilon, SHOWN_DIGITS)}{format_at(sum((each.delta for each in roots), Fraction(0)))}"
+    delta = sum((each.delta for each in roots), Fraction(0))
+    total = f"ε = {format_up(epsilon, SHOWN_DIGITS)}{format_at(delta)}" if delta < 1 else "δ = 1, which promises nothing"
     names = ", ".join(f'"{each.name}"' for each in others[:MAX_LISTED_ACCOUNTS])
     names += f" and {len(others) - MAX_LISTED_ACCOUNTS} more" if len(others) > MAX_LISTED_ACCOUNTS else ""
     return (

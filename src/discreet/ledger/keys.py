@@ -114,22 +114,24 @@ def load_key(path: str | os.PathLike[str]) -> SigningKey:
         LedgerUnavailable: if the file holds no key, or other users can read it: they could sign in the ledger's name.
     """
     file = Path(path)
-    if not exists(file, lambda reason: LedgerUnavailable(str(file), f"the key: {reason}", _ASK_OWNER)):
+    if not exists(file, lambda reason: LedgerUnavailable(f"key {file}", reason, _ASK_OWNER)):
         _create_key(file)
     try:
         with file.open(encoding="ascii") as opened:
             if problem := describe_exposure(opened.fileno(), file):
-                raise LedgerUnavailable(str(file), "the key: " + problem[0], problem[1])
+                raise LedgerUnavailable(f"key {file}", *problem)
             raw = b64decode(opened.read().strip(), validate=True)
         if len(raw) != 32:
             raise ValueError
         return SigningKey(Ed25519PrivateKey.from_private_bytes(raw))
     except ValueError:
         raise LedgerUnavailable(
-            str(file), "it holds no key", "restore the ledger's key; a new one would not match its signatures"
+            f"key {file}",
+            "this file holds no secret key",
+            "name the file of the ledger's key, or restore it from a copy; a new key would not match its signatures",
         ) from None
     except OSError as error:
-        raise LedgerUnavailable(str(file), f"the key cannot be read ({error.strerror})", _ASK_OWNER) from None
+        raise LedgerUnavailable(f"key {file}", f"it cannot be read ({error.strerror})", _ASK_OWNER) from None
 
 
 def _create_key(path: Path) -> None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from discreet import units
-from discreet._numbers import Number, check_int, format_rational, to_rational
+from discreet._numbers import Number, check_int, format_decimal, to_rational
 from discreet.errors import BadParameter
 from discreet.units import Neighbours, Sensitivity
 
@@ -42,8 +42,8 @@ class _ClippedQuery:
         if low >= high:
             raise BadParameter(
                 "lower",
-                format_rational(low),
-                f"it must lie below the upper bound, {format_rational(high)}",
+                format_decimal(low),
+                f"it must lie below the upper bound, {format_decimal(high)}",
                 "give the smaller bound first",
             )
         if whole and not low.denominator == high.denominator == 1:
@@ -53,7 +53,7 @@ class _ClippedQuery:
 
     def __str__(self) -> str:
         kind = "whole values" if self.whole else "values"
-        return f"{type(self).__name__.lower()} of {kind} in [{format_rational(self.lower)}, {format_rational(self.upper)}]"
+        return f"{type(self).__name__.lower()} of {kind} in [{format_decimal(self.lower)}, {format_decimal(self.upper)}]"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -252,8 +252,6 @@ class Goal:
     def format(self, query: PlannerQuery) -> str:
         """Write the goal as it was given."""
         if not self.relative:
-            return format_rational(self.amount)
+            return format_decimal(self.amount)
         share = f"{float(100 * self.amount):g}%"
-        return (
-            f"{share} of {format_rational(self.size)}" if self.size is not None else f"{share} {describe_reference(query)}"
-        )
+        return f"{share} of {format_decimal(self.size)}" if self.size is not None else f"{share} {describe_reference(query)}"

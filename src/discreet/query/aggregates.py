@@ -5,7 +5,7 @@ A new statistic, if it needs one, stands in `statistics`, with its SQL in `discr
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
@@ -509,7 +509,8 @@ class Histogram(Aggregate):
         edges = [f"{nearest_float(edge):.12g}" for edge in self.edges]
         last = len(edges) - 2
         names = (f"{name}[{low},{high}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges)))
-        return tuple(AnswerColumn(each, Fraction(0), is_count=True, is_additive=True, unit="rows") for each in names)
+        column = AnswerColumn(name, Fraction(0), is_count=True, is_additive=True, unit="rows")
+        return tuple(replace(column, name=each, histogram_of=format_value(self.value)) for each in names)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
         return () if isinstance(self.value, Ref) else (self.value,)

@@ -29,13 +29,12 @@ from discreet.query.aggregates import Quantile
 from discreet.query.ast import WHOLE_ANSWER, All, View
 from discreet.query.builder import Condition, to_condition, to_sort_keys
 from discreet.query.calibrate import Measurement
-from discreet.query.contribution import BoundedQuery, clips_values, explain_outside, explain_sensitivity
+from discreet.query.contribution import BoundedQuery, explain_outside, explain_sensitivity, list_clipped
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
-from discreet.query.postprocess import AnswerRows
+from discreet.query.postprocess import AnswerRows, select_rows
 from discreet.query.schema import Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
-from discreet.query.view import select_rows
 from discreet.vega import Chart
 
 Keys: TypeAlias = tuple[Key, ...]
@@ -406,7 +405,7 @@ class Answer:
         return replace(self._with_result(shares), intervals=intervals, explanation=explanation)
 
     def apply_view(self, view: View) -> "Answer":
-        """Show the rows and columns of a view. `query.view` has the proof for the intervals of rows that noise selects."""
+        """Show the rows and columns of a view. `postprocess` has the proof for the intervals of rows that noise selects."""
         sorted_by = (*view.order_by, *self.view.order_by)
         shown = select_rows(
             self.groups, self.columns, self.rows, view, keys_selected=self.keys_selected, sorted_before=self.view.order_by
@@ -478,7 +477,7 @@ def release(
         rows=tuple(rows),
         intervals=intervals,
         event=measurement.event,
-        explanation=f"{explain_sensitivity(bounded)} {intervals.explain(clips=clips_values(bounded))}",
+        explanation=f"{explain_sensitivity(bounded)} {intervals.explain(clips=bool(list_clipped(bounded)))}",
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )

@@ -109,7 +109,7 @@ def choose_column(answer: "Answer", name: str) -> "Answer":
 
 
 def _name_chart(groups: Sequence[str], series: Sequence[Series]) -> str:
-    names = _join_words([each.name for each in series]) if len(series) <= 3 else f"{len(series)} columns"
+    names = _join_words([each.title for each in series]) if len(series) <= 3 else f"{len(series)} columns"
     return to_printable(f"{names} by {_join_words(groups)}" if groups else names)
 
 
@@ -299,7 +299,7 @@ def _place_cells(rows: Rows, series: Series) -> _Panel:
         for (_, row), outer in zip(rows, outers, strict=True)
         for cell, estimate in zip(series.cells, row[series.first :], strict=False)
     )
-    title = to_printable(series.name)
+    title = to_printable(series.columns[0].histogram_of or series.name)
     return _Panel(series, marks, title, _draw_cells if is_even else _draw_bars)
 
 

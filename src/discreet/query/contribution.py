@@ -36,7 +36,17 @@ from discreet.query import ast
 from discreet.query.aggregates import Histogram, Quantile
 from discreet.query.ast import format_value
 from discreet.query.estimates import AnswerColumn
-from discreet.query.grid import MAX_PRODUCT, MAX_QUOTED, GridRange, columns_in, grid_range_of, list_periods
+from discreet.query.grid import (
+    MAX_PRODUCT,
+    MAX_QUOTED,
+    GridRange,
+    columns_in,
+    grid_range_of,
+    list_conjuncts,
+    list_periods,
+    narrow_periods,
+)
+from discreet.query.postprocess import check_view
 from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table, accepts
 from discreet.query.statistics import (
     CellCounts,
@@ -48,7 +58,6 @@ from discreet.query.statistics import (
     UnitCount,
 )
 from discreet.query.validate import apply_joins, check_query, kind_of
-from discreet.query.view import check_view
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
@@ -138,7 +147,8 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     """Decide what is computed exactly, and prove what one unit can do to it."""
     table = apply_joins(query.joins, table)
     check_query(query, table)
-    check_view(query, table)
+    if query.view != ast.WHOLE_ANSWER:
+        check_view(query, table)
     keys = known_keys(query, table)
     groups = 1 if not query.groups or table.unique else table.max_groups
     if keys is not None:
@@ -185,7 +195,7 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
             raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
         found = grouping_keys(group, table)
         if found is not None:
-            choices.append(found)
+            choices.append(narrow_periods(group, found, query.where))
     if len(choices) < len(query.groups):
         return None
     combinations = 1
@@ -238,7 +248,7 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
         change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    clipped = [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in _list_clipped(bounded)]
+    clipped = [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in list_clipped(bounded)]
     kind = "bounds" if bounded.table.discovered else "declared bounds"
     change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
     outside = explain_outside(bounded)
@@ -249,12 +259,8 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
 
 
-def clips_values(bounded: BoundedQuery) -> bool:
-    """Return whether the columns are computed from values that are clipped to bounds."""
-    return bool(_list_clipped(bounded))
-
-
-def _list_clipped(bounded: BoundedQuery) -> list[ast.Value]:
+def list_clipped(bounded: BoundedQuery) -> list[ast.Value]:
+    """Return the values that are clipped to bounds before columns are computed from them."""
     return [*dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())]
 
 
@@ -288,7 +294,7 @@ def _find_filtered_ends(name: str, bounded: BoundedQuery) -> tuple[bool, bool]:
     ends: tuple[Any, Any] = column.number_bounds or column.moment_bounds
     lower, upper = ends
     below = above = False
-    for part in where.parts if isinstance(where, ast.All) else (where,):
+    for part in list_conjuncts(where):
         match part:
             case ast.Compare(order=order, left=ast.Ref(column=found), right=ast.Constant() | ast.Number() as right):
                 if found != name or type(right.value) is not type(lower):

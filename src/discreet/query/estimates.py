@@ -91,6 +91,7 @@ class AnswerColumn:
     """How much further out the ends of its intervals lie where all intervals of the answer hold together: one number for all
     groups of a count or sum, from the noise alone. None where it depends on the values. No record holds it: it follows from
     the measurement."""
+    histogram_of: str = field(default="", compare=False)  # of the cell of a histogram: whose values it counts, for people
 
     @property
     def is_non_negative(self) -> bool:

@@ -21,6 +21,7 @@ from sqlglot.errors import ParseError
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.builder import Select
+from discreet.query.postprocess import list_column_kinds
 from discreet.query.refusals import (
     AGGREGATES_HINT,
     DAY_OF_WEEK_HINT,
@@ -57,7 +58,6 @@ from discreet.query.validate import (
     compute_edges,
     suggest_table,
 )
-from discreet.query.view import list_column_kinds
 
 QueryLike: TypeAlias = str | Select | ast.Query
 """A query as SQL text, as it is built in Python, or as it is."""
@@ -289,7 +289,7 @@ class _Reader:
             raise make_refusal(select, "The query has no FROM", f"write FROM {format_name(name)}")
         allow_only(source, "this")
         if not isinstance(source.this, exp.Table):
-            raise make_refusal(source, "FROM takes the name of one table", f"write FROM {format_name(name)}")
+            raise make_refusal(source.this, "FROM takes the name of one table", f"write FROM {format_name(name)}")
         allow_only(source.this, "this")
         if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != name.lower():
             written = source.this.name or quote_node(source.this.this)

@@ -89,7 +89,7 @@ def _load_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError) as error:  # not TOML, or a number that Python does not read
-        raise make_policy_error("text", f"not TOML ({error})") from None
+        raise make_policy_error("", f"not TOML ({error})") from None
 
 
 def write_policy(table: Table, *, template: bool = False) -> str:

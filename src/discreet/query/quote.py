@@ -8,7 +8,8 @@ of ε. One count then has more noise, because its ε buys less of the currency; 
 with the root of their number and not with the number.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
@@ -19,6 +20,7 @@ from discreet._numbers import check_confidence, format_down, format_up
 from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at, notion_of
 from discreet.accounting.currencies import CURRENCY_FAMILIES, Currency, CurrencyCost, Pure, amount_or_zero, compare_costs
 from discreet.events import Composition
+from discreet.query import ast
 from discreet.query.answer import explain_threshold
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import (
@@ -33,8 +35,8 @@ from discreet.query.calibrate import (
 from discreet.query.contribution import BoundedQuery, explain_sensitivity
 from discreet.query.estimates import SHARE_OF_ROWS
 from discreet.query.parser import QueryLike
-from discreet.query.unknown_keys import explain_unknown_keys
-from discreet.query.view import explain_view
+from discreet.query.postprocess import explain_view
+from discreet.query.schema import Table, suggest_name
 from discreet.units import count
 
 DEFAULT_SIZES = (100, 1_000, 10_000)
@@ -245,3 +247,42 @@ def find_break_even(currency: Currency, epsilon: Fraction, delta: Fraction) -> i
         middle = (low + high) // 2
         low, high = (low, middle) if is_better(middle) else (middle, high)
     return high
+
+
+MAX_NOTES = 5
+
+
+def explain_unknown_keys(query: ast.Query, table: Table) -> tuple[str, ...]:
+    """Name each constant of WHERE that is no declared key of its column, most often a typing error, with the closest key.
+
+    Keys are public, so the note tells nothing of a row. The query is answered as it stands: rows may hold values besides the
+    declared keys.
+
+    >>> from discreet.query.parser import read_query
+    >>> from discreet.query.schema import Column, Kind
+    >>> table = Table("staff", "id", {"id": Column(Kind.INTEGER), "team": Column(Kind.TEXT, keys=("North", "South"))})
+    >>> explain_unknown_keys(read_query("SELECT COUNT(*) AS n FROM staff WHERE team IN ('Nrth', 'South')", table), table)
+    ("'Nrth' is no declared key of `team`: did you mean `North`?",)
+    """
+    notes = dict[str, None]()
+    for column, value in _list_constants(query.where):
+        declared = table.columns.get(column)
+        if declared is not None and declared.keys is not None and value not in declared.keys:
+            hint = suggest_name(value, [str(each) for each in declared.keys])
+            notes[f"{str(value)!r} is no declared key of `{column}`: {hint}"] = None
+    return tuple(notes)[:MAX_NOTES]
+
+
+def _list_constants(part: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each column of a condition with each constant that it is said to equal, or not to."""
+    match part:
+        case ast.Compare(ast.Order.EQUAL | ast.Order.NOT_EQUAL, ast.Ref(column), ast.Constant(value)):
+            yield column, value
+        case ast.OneOf(ast.Ref(column), among):
+            yield from ((column, each.value) for each in among if isinstance(each, ast.Constant))
+        case tuple():
+            for each in part:
+                yield from _list_constants(each)
+        case _ if is_dataclass(part):
+            for field in fields(part):
+                yield from _list_constants(getattr(part, field.name))

@@ -153,10 +153,14 @@ def from_record(record: Mapping[str, Any], event: Composition, columns: tuple[An
     try:
         limits = [None if least is None else Fraction(least) for least in record["known_least"]]
         described = zip(record["columns"], limits, record["counted"], record["additive"], strict=True)
-        units = {each.name: each.unit for each in columns}
+        shown = {each.name: (each.unit, each.histogram_of) for each in columns}
         return Answer(
             groups=tuple(record["groups"]),
-            schema=tuple(AnswerColumn(*column, unit=units.get(column[0], "")) for column in described),
+            schema=tuple(
+                AnswerColumn(*column, unit=unit, histogram_of=values)
+                for column in described
+                for unit, values in [shown.get(column[0], ("", ""))]
+            ),
             rows=tuple(
                 (tuple(map(key_from_json, keys)), tuple(Estimate(*each) for each in row)) for keys, row in record["rows"]
             ),

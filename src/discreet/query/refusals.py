@@ -108,6 +108,9 @@ CLAUSES = {
 }
 """Arguments of nodes that are not supported, as an analyst knows them, and what to do instead."""
 
+CLAUSE_WORDS = {"distinct": "DISTINCT", "qualify": "QUALIFY", "with_": "WITH", "symmetric": "SYMMETRIC"}
+"""The words of clauses whose place sqlglot does not keep."""
+
 TWO_ARGUMENTS = ("DATE_TRUNC", "DATETRUNC", "DATE_PART", "DATEPART")
 PARENTHESES = (TokenType.L_PAREN, TokenType.R_PAREN)
 SIGNS: dict[type[exp.Expr], str] = {
@@ -196,7 +199,8 @@ def explain_syntax(error: Mapping[str, Any], names: Iterable[str]) -> QueryRefus
     reason = f"The SQL cannot be parsed near `{shorten_text(token)}`" if token else "The SQL cannot be parsed"
     word_before = _LAST_WORD.search(before)
     if word_before and word_before[0].upper() == "TOP":
-        return QueryRefused("TOP is not supported", f"write LIMIT {token} at the end of the query", *place)
+        line, column = place[0], None if place[1] is None else place[1] - len(before) + word_before.start()
+        return QueryRefused("TOP is not supported", f"write LIMIT {token} at the end of the query", line, column)
     for word in (token, word_before[0] if word_before else ""):  # a misspelt WHERE is read as the name of a table
         close = get_close_matches(word.upper(), KEYWORDS, 1, KEYWORD_SIMILARITY)
         if close and close[0] != word.upper() and word.lower() not in known:
@@ -222,7 +226,9 @@ def allow_only(node: exp.Expr, *allowed: str) -> None:
     for name, value in node.args.items():
         if value not in (None, False, [], "") and name not in allowed:
             clause, hint = CLAUSES.get(name, (f"`{quote_node(node)}` with {name.rstrip('_').upper()}", "leave it out"))
-            raise make_refusal(node, f"{clause} is not supported", hint)
+            refused = make_refusal(node, f"{clause} is not supported", hint)
+            word = None if name not in CLAUSE_WORDS else _find_word(node, CLAUSE_WORDS[name])
+            raise refused if word is None else QueryRefused(f"{clause} is not supported", hint, *word)
 
 
 def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
@@ -236,6 +242,13 @@ def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
         return QueryRefused(reason, hint)
     line, column, start, end = place
     return QueryRefused(reason, hint, line, column - (end - start))
+
+
+def _find_word(node: exp.Expr, word: str) -> tuple[int, int] | None:
+    """Return line and column of a word of the query, if it is written once: then it is the node's."""
+    tokens: list[Token] = node.root().meta.get("tokens") or []
+    found = [each for each in tokens if each.text.upper() == word and each.token_type is not TokenType.STRING]
+    return (found[0].line, found[0].col - (found[0].end - found[0].start)) if len(found) == 1 else None
 
 
 def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
@@ -334,7 +347,9 @@ def _find_own_token(node: exp.Expr) -> Token | None:
             continue
         depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(tokens[i].token_type, 0)
         if depth < 0:
-            return tokens[i - 1] if isinstance(node, exp.Func) else None
+            if isinstance(node, exp.Subquery):
+                return tokens[i]
+            return tokens[i - 1] if isinstance(node, exp.Func | exp.Rollup | exp.Cube) else None
     return None
 
 

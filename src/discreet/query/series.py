@@ -44,6 +44,12 @@ class Series:
     cells: tuple[CellEdges, ...] = ()  # of a histogram, in order
 
     @property
+    def title(self) -> str:
+        """The name and, of a histogram that is not called so, the values that it counts."""
+        counted = self.columns[0].histogram_of
+        return f"{self.name}, histogram of {counted}" if counted not in ("", self.name) else self.name
+
+    @property
     def label(self) -> str:
         """The name and, where the column says it, what the numbers are."""
         column = self.columns[0]

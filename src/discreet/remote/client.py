@@ -36,6 +36,7 @@ from discreet.query.parser import read_query
 from discreet.query.quote import Quote
 from discreet.query.schema import Table
 from discreet.remote import trust
+from discreet.remote.certified import Received, check_certificate
 from discreet.remote.plain import malformed, rational_from_plain, to_shown_text
 from discreet.remote.problems import from_problem
 from discreet.remote.wire import answer_from_wire, budget_from_wire, quote_from_wire, remaining_from_wire, table_from_wire
@@ -189,7 +190,8 @@ class RemoteSession(Asking):
         answer = answer_from_wire(found["answer"])
         self.check_head(found.get("head"), known if found.get("continues") is True else None)
         if answer.reference is not None and isinstance(found.get("id"), str):
-            self.seen.setdefault("asks", {})[answer.reference.entry] = found["id"]
+            kept = Received.of(answer, found["id"], body["query"])
+            self.seen.setdefault("asks", {})[answer.reference.entry] = kept
         if progress is not None:
             progress(1.0)
         return answer
@@ -238,16 +240,25 @@ class RemoteSession(Asking):
         return _as_dict(found, "whether a ledger continues").get("continues") is True
 
     def certificate(self, answer: Answer) -> dict[str, Any]:
-        """Return the certificate of an answer (release.json), signed by the service; `discreet verify` checks it."""
+        """Return the certificate of an answer (release.json), signed by the service; `discreet verify` checks it.
+
+        It is compared with the answer as it was received, and its signature with the key that is pinned.
+
+        Raises:
+            ServiceChanged: what the service showed is not what the ledger's key signed.
+        """
         reference = require_answer(answer).reference
         entry = None if reference is None else reference.entry
-        ask = self.seen.get("asks", {}).get(entry)
-        if ask is None:
+        received: Received | None = self.seen.get("asks", {}).get(entry)
+        if received is None:
             reason = "this session did not receive it from the service"
             raise BadParameter(
                 "answer", "unknown", reason, "ask the same query again, which is free, and certify that answer"
             )
-        return _as_dict(self.connection.get(f"/asks/{quote_path(ask, safe='')}/certificate"), "a certificate")
+        address = f"/asks/{quote_path(received.ask, safe='')}/certificate"
+        certificate = _as_dict(self.connection.get(address), "a certificate")
+        check_certificate(certificate, received, self.table, self.identity.public_key, self.identity.address)
+        return certificate
 
     def certify(self, answer: Answer, key: None = None) -> dict[str, Any]:
         """Return the certificate of an answer. The service signs it with its own key."""

@@ -579,7 +579,12 @@ def table_to_wire(table: Table) -> Plain:
 
 
 def write_public_policy(table: Table) -> str:
-    """Return the policy of a table without the salt, which is the owner's secret."""
+    """Return the policy of a table without the salt, which is the owner's secret.
+
+    >>> secret = read_policy('table = "t"\\nunit = "id"\\nsalt = "correct horse"\\n[columns.id]\\nkind = "integer"')
+    >>> "salt" in write_public_policy(secret), read_policy(write_public_policy(secret)).name
+    (False, 't')
+    """
     text = write_policy(replace(table, salt=DEFAULT_SALT))
     return "".join(line for line in text.splitlines(keepends=True) if line != f'salt = "{DEFAULT_SALT}"\n')
 

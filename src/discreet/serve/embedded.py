@@ -286,6 +286,7 @@ def make_web_settings(config: ServiceConfig) -> "WebSettings":
 def _serve_web(
     config: ServiceConfig, control: Control, parts: tuple[Any, Any, "WebSettings"], sockets: list[socket.socket], say: Say
 ) -> None:
+    from discreet.serve.web.connections import Connection
     from discreet.serve.web.metrics import LOG_CONFIG
 
     uvicorn, create_app, settings = parts
@@ -304,6 +305,8 @@ def _serve_web(
             access_log=False,  # addresses hold ids, which no log needs
             server_header=False,
             proxy_headers=config.behind_proxy,
+            http=Connection,
+            ws="none",
             timeout_graceful_shutdown=1,
             ssl_certfile=config.certificate,
             ssl_keyfile=config.certificate_key,

@@ -39,10 +39,10 @@ from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.missing import find_missing
 from discreet.query.parser import MAX_CHARACTERS, read_query
 from discreet.query.policy import read_policy
+from discreet.query.postprocess import explain_view
 from discreet.query.quote import Quote, quote
 from discreet.query.record import measurement_spec
 from discreet.query.schema import Table
-from discreet.query.view import explain_view
 from discreet.remote.wire import table_from_wire
 from discreet.serve.control.model import Snapshot, TableEntry
 from discreet.units import Neighbours

@@ -41,7 +41,7 @@ from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
 from discreet.query.schema import DEFAULT_SALT
-from discreet.sql import histogram, totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
+from discreet.sql import totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
 
 ProgressCallback: TypeAlias = Callable[[float], None]
 POLL_SECONDS = 0.1

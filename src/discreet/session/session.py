@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from discreet import __version__, ledger, noise, session
 from discreet import query as queries
 from discreet._numbers import Number
-from discreet.accounting.cost import Budget, Cost, Remaining, warn_of_weak_budget
+from discreet.accounting.cost import Budget, Remaining, warn_of_weak_budget
 from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
@@ -86,24 +86,21 @@ class Session(Asking):
 
     @property
     def executor(self) -> "session.Executor":
-        """What reserves, runs and records. Made for the first query; one for all threads, because it remembers failures."""
+        """What reserves, runs and records. Made for the first query; one for all threads, because it remembers failures.
+
+        Measurements of a source with an identity hold the hash of its whole policy: a service quotes them without the salt,
+        and knows none of what a query makes of the policy by joining public tables.
+        """
         made: dict[str, session.Executor] = vars(self)
         if "_executor" not in made:  # of two threads, the first one's is taken
-            made.setdefault(
-                "_executor",
-                session.Executor(
-                    self.engine, self.account, self.delta, self.quarantine, self.label, self.identity, self._policy
-                ),
+            from discreet.query.record import policy_hash
+
+            policy = None if self.identity is None else policy_hash(self.table)
+            executor = session.Executor(
+                self.engine, self.account, self.delta, self.quarantine, self.label, self.identity, policy
             )
+            made.setdefault("_executor", executor)
         return made["_executor"]
-
-    @property
-    def _policy(self) -> str | None:
-        """What measurements of a source with an identity say of its policy: a service quotes them without the salt, so it
-        knows the hash of the whole policy, and none of what a query makes of it by joining public tables."""
-        from discreet.query.record import policy_hash
-
-        return None if self.identity is None else policy_hash(self.table)
 
     @property
     def discovery(self) -> "session.Discovery":
@@ -334,28 +331,19 @@ def _answer(
     steps: "Sequence[PaidStep]" = (),
 ) -> "queries.Answer":
     """Reserve, run and record a measurement; `steps` are what was paid on the way to it."""
+    from discreet.query.answer import explain_recorded
     from discreet.session.discovery import combine_costs
 
     answer = asked.executor.run(measurement, options, intervals, depends_on)
     noted = asked.list_notes(grouped=bool(measurement.bounded.query.groups))
     explanation = " ".join((answer.explanation, *noted, *choice.notes))
+    recorded = [] if answer.charged or answer.reference is None else [explain_recorded(answer.reference.entry)]
+    notes = (*recorded, *asked.budget_warnings)
     if steps:
         combined = combine_costs(asked.calibrator, replace(answer, explanation=explanation), steps)
-        return replace(combined, notes=(*combined.notes, *_explain_recorded(answer), *asked.budget_warnings))
-    notes = (*_explain_epsilon(answer.cost, choice.epsilon), *_explain_recorded(answer), *asked.budget_warnings)
-    return replace(answer, explanation=explanation, notes=notes)
-
-
-def _explain_epsilon(cost: Cost | None, asked: Fraction) -> tuple[str, ...]:
-    """Say why the ε that is reported differs from the ε that was asked for, if it does."""
-    said = None if cost is None else cost.explain_epsilon(asked)
-    return () if said is None else (said,)
-
-
-def _explain_recorded(answer: "queries.Answer") -> tuple[str, ...]:
-    from discreet.query.answer import explain_recorded
-
-    return () if answer.charged or answer.reference is None else (explain_recorded(answer.reference.entry),)
+        return replace(combined, notes=(*combined.notes, *notes))
+    why_other = None if answer.cost is None else answer.cost.explain_epsilon(choice.epsilon)  # than was asked for
+    return replace(answer, explanation=explanation, notes=(*([] if why_other is None else [why_other]), *notes))
 
 
 def read_label(label: str) -> str:

@@ -19,7 +19,7 @@ from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
-from discreet.query.contribution import clips_values, explain_sensitivity
+from discreet.query.contribution import explain_sensitivity, list_clipped
 from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.query.series import has_histogram
 from discreet.text import escape_markdown, format_markdown_code
@@ -142,7 +142,7 @@ def _describe_bounds(plan: WorkloadPlan) -> str:
 
 
 def _clips_values(plan: WorkloadPlan) -> bool:
-    return any(map(clips_values, plan.bounded_queries))
+    return any(map(list_clipped, plan.bounded_queries))
 
 
 def _describe_limits(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:

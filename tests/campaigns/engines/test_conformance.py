@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from pyspark.sql import SparkSession
 
-from discreet.engines.spark.session import new_session
+from discreet.engines.spark import new_session
 from discreet.sql.dialects import SPARK
 from tests.support.conformance import (
     answer_with,

@@ -16,8 +16,8 @@ from tests.support.failed_queries import FileLedger
 KILLED = """
 import sys
 from discreet import EngineFailed, SourceRefused, connect
-from discreet.engines.spark.engine import Spark
-from discreet.engines.spark.session import start_session
+from discreet.engines.spark import Spark
+from discreet.engines.spark import start_session
 
 Spark.probe = lambda *_: None  # the rows have no end
 ledger, killed = sys.argv[1], sys.argv[2] == "killed"

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
 from discreet.engines.base import split_table_name
-from discreet.engines.postgres.engine import Postgres
+from discreet.engines.postgres import Postgres
 from discreet.query.schema import Kind
 from discreet.sql.dialects import POSTGRES
 from tests.support.conformance import answer_with, find_differences, find_join_differences

@@ -13,9 +13,9 @@ import pytest
 from psycopg import sql
 
 from discreet import EngineFailed, SourceRefused, connect
-from discreet.engines.postgres.connection import ReadConnection
-from discreet.engines.postgres.engine import (
+from discreet.engines.postgres import (
     Postgres,
+    ReadConnection,
     _fits_double,
     _to_double,
     _to_double_guarded,

@@ -21,8 +21,7 @@ from pyspark.sql import SparkSession
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
 from discreet.engines.base import Fingerprint
-from discreet.engines.spark.engine import Origin, Spark, resolve_table
-from discreet.engines.spark.session import NOISY_LOGGERS, silence_spark
+from discreet.engines.spark import NOISY_LOGGERS, Origin, Spark, resolve_table, silence_spark
 from discreet.ledger import open_ledger
 from discreet.local.counting import count_reports
 from discreet.query.schema import Kind

@@ -28,7 +28,7 @@ from discreet.lab.anonymity import (
     k_anonymity,
 )
 from discreet.lab.attacks import AttackResult, run
-from discreet.lab.attacks.intersection import max_guess_probability_among
+from discreet.lab.attacks.attack import max_guess_probability
 from tests.support.chance import is_plausible
 
 
@@ -100,8 +100,8 @@ def test_simulations_agree_with_the_exact_probability() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 3])
 def test_no_guess_exceeds_the_bound(epsilon: float) -> None:
-    assert 1 / 6 < expected(epsilon) <= max_guess_probability_among(6, 2 * epsilon)
-    assert max_guess_probability_among(6, 2 * epsilon) == pytest.approx(exp(2 * epsilon) / (exp(2 * epsilon) + 5))
+    assert 1 / 6 < expected(epsilon) <= max_guess_probability(2 * epsilon, 6)
+    assert max_guess_probability(2 * epsilon, 6) == pytest.approx(exp(2 * epsilon) / (exp(2 * epsilon) + 5))
 
 
 def test_each_hospital_answers_for_every_condition() -> None:

@@ -16,8 +16,7 @@ from discreet.errors import BadParameter
 from discreet.lab import FIGURES
 from discreet.lab.figures import Numbers
 from discreet.lab.figures import figure as drawing
-from discreet.lab.figures.figure import read_numbers, render_png, save_png
-from discreet.lab.figures.terminal import draw_text
+from discreet.lab.figures.figure import draw_text, read_numbers, render_png, save_png
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = sorted((ROOT / "docs" / "pictures").glob("*.png"))

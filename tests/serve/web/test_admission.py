@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from discreet.serve.control.model import AskState
+from discreet.serve.control.model import AskState, Publication, PublicationState
 from discreet.serve.schedule import measure_backlog
 from tests.support.web_service import QUERY, Service
 
@@ -84,3 +84,21 @@ def test_what_is_ahead_does_not_depend_on_how_long_a_statement_runs(service: Ser
     [(accepted, seconds)] = service.control.list_unfinished()
     assert seconds == 60.0
     assert measure_backlog([(accepted, seconds)], 1, accepted) == 60.0
+
+
+def test_a_query_of_a_publication_is_ahead_of_every_ask_of_its_table(service: Service) -> None:
+    """The mutant counts asks alone: one of a second waits for a query of a minute, and misses its moment."""
+    service.register(classes=(1.0, 60.0), seconds_per_pass=0.0)
+    service.control.save_slots("w", 2, 1e12)
+    running = Publication(
+        id="p" * 32, title="Heads", table="people", plan="", by="ada", state=PublicationState.RUNNING, created=0.0,
+        quote={"slowest": 60.0},
+    )  # fmt: skip
+    service.control.add_publication(running)
+    refused = service.client("ada").post("/api/v1/asks", json=ASK)
+    assert refused.status_code == 503
+    assert "nothing was charged" in refused.json()["detail"]
+    service.control.change_publication(running.id, running.state, running.state, quote={"slowest": 1.0})
+    assert service.client("ada").post("/api/v1/asks", json=ASK).status_code == 202, "it waits for one query, and not for all"
+    service.control.change_publication(running.id, running.state, PublicationState.PUBLISHED, quote={"slowest": 60.0})
+    assert service.client("ada").post("/api/v1/asks", json=ASK | {"epsilon": 0.2}).status_code == 202

@@ -34,6 +34,19 @@ def send(client: Client, path: str, **fields: Any) -> httpx.Response:
     return client.post(path, data={"form_token": token[1], **fields})
 
 
+def test_the_page_of_people_offers_what_works_and_says_how_stewards_are_made(service: Service, sam: Client) -> None:
+    page = sam.get("/people").text
+    choices = re.findall(r'<select id="(?:new-role|role-\d+)" name="role"[^>]*>(.*?)</select>', page)
+    assert len(choices) == len(service.control.list_people()) + 1
+    for choice in choices:
+        offered = set(re.findall(r"<option[^>]*>([^<]+)</option>", choice)) - {"choose one"}
+        assert offered == {"analyst", "reader", "student"}
+    assert "discreet serve invite SERVICE NAME --role steward" in page
+    assert 'aria-label="Link that signs in: ada"' in page
+    assert 'aria-label="Link that signs in: sam"' not in page
+    assert send(sam, "/people", do="add", person="eve", name="Eve", role="steward").status_code in (403, 409, 422)
+
+
 # What is shown once
 
 

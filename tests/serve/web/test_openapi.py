@@ -45,7 +45,6 @@ OPERATIONS = {
 }
 NOT_DESCRIBED = "POST /api/v1/verify"
 """No schema says what a certificate is: one that is none is refused, with its own status and error."""
-LARGE_BODY = 50_000
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 
 
@@ -63,11 +62,7 @@ def test_no_request_from_the_description_fails_undescribed(
     )  # fmt: skip
     @given(OPERATIONS[label].as_strategy(generation_mode=mode))
     def run(case: Any) -> None:
-        try:
-            response = case.call(base_url=service.settings.address, headers=headers, session=connection)
-        except requests.exceptions.RequestException:  # the guard refused a large body, and closed before all of it was sent
-            assert len(str(case.body)) > LARGE_BODY
-            return
+        response = case.call(base_url=service.settings.address, headers=headers, session=connection)
         if response.status_code != 413:  # the guard refuses a large body before any description is looked at
             excluded = [positive_data_acceptance] if label == NOT_DESCRIBED else []
             case.validate_response(response, excluded_checks=excluded, headers=headers)

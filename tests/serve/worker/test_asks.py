@@ -16,6 +16,7 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit, FailureRecorded
 from discreet.serve.control.model import AskState, Rules
 from discreet.serve.worker.delivery import Delivery
+from discreet.serve.worker.worker import WorkerSettings
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
 
@@ -82,6 +83,24 @@ def test_an_equal_query_learns_nothing_of_one_that_is_ready(service: Service) ->
     assert other.answered_at == pytest.approx(second.release_at)
     assert value_of(one) == value_of(other)
     assert len(service.list_entries(Debit)) == len(service.list_entries(AnswerRecorded)) == 1
+
+
+def test_one_of_the_asks_that_share_a_debit_says_that_it_was_charged(tmp_path: Path) -> None:
+    """The mutant believes the session, which continued the account's own debit: each of them says that it paid."""
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(1.0, 2.0)), "ada", settings=WorkerSettings(slots=3)) as service:
+        asks = [service.ask("ada") for _ in range(3)]
+        answered = [service.wait(each) for each in asks]
+        [debit] = service.list_entries(Debit)
+        said = [each.answer for each in answered]
+        assert [each is not None and each["charged"] for each in said].count(True) == 1
+        for ask, answer in zip(answered, said, strict=True):
+            assert answer is not None
+            has_paid = debit.id == ask.debit_id
+            assert (answer["charged"], ask.is_free) == (has_paid, not has_paid)
+            is_shared = any("Nothing was charged for this ask" in each for each in answer["notes"])
+            is_recorded = any("as of entry" in each for each in answer["notes"])
+            assert has_paid != (is_shared or is_recorded)
 
 
 def test_a_recorded_answer_leaves_at_once(service: Service) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.engines.base import Cancellation, NotStarted, OutOfResources, watch_cancellation
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.postgres.engine import Postgres
+from discreet.engines.postgres import Postgres
 from discreet.errors import EngineFailed
 from discreet.ledger.entries import FailureRecorded
 from discreet.serve.control.model import AskState

@@ -14,7 +14,9 @@ import pytest
 from discreet.ledger.entries import Debit
 from discreet.remote.wire import to_problem
 from discreet.serve.control.errors import StateChanged
-from discreet.serve.control.model import AskState, Job, Publication, PublicationState, Role
+from discreet.serve.control.model import AskState, Grant, Job, Person, Publication, PublicationState, Role
+from discreet.serve.rounding import round_snapshot
+from discreet.serve.worker.publications import Publisher
 from discreet.serve.worker.refusals import CHANGED
 from discreet.serve.worker.worker import SIDE_KINDS
 from tests.support.served_tables import Service, configure, start_service, write_table
@@ -148,3 +150,43 @@ def test_other_jobs_take_no_slot_of_an_ask(service: Service, monkeypatch: pytest
         go.set()
     while any(service.control.find_job(job.id).state != "done" for job in jobs):  # type: ignore[union-attr]
         time.sleep(0.005)
+
+
+@pytest.mark.parametrize("ration", [None, Fraction(29, 10)])
+def test_no_refusal_of_a_publication_tells_the_exact_balance_of_the_root(tmp_path: Path, ration: Fraction | None) -> None:
+    """The mutant shows what the ledger says: cost and rest of the root, which others spent from, to all digits."""
+    said, near = list[list[str]](), ""
+    for spent in ("1.5", "1.502"):
+        (tmp_path / spent).mkdir()
+        write_table(tmp_path / spent / "data")
+        with start_service(configure(tmp_path / spent / "data", classes=()), "bob") as service:
+            service.control.add_person(Person(id="ada", name="Ada", role=Role.ANALYST))
+            service.worker.tables.open_account("data/ada", "data", ration)
+            service.control.add_grant(Grant(person="ada", table="people", account="data/ada", created=0, by="sam"))
+            assert service.wait(service.ask("bob", epsilon=spent)).state is AskState.ANSWERED
+            root = service.control.find_snapshot("data")
+            assert root is not None
+            exact, shown = (each.budget.fitting_epsilon(Fraction(each.delta)) for each in (root, round_snapshot(root)))
+            near = near or f"{float((exact + shown) / 2):.6f}"  # what remains allows it, and what is shown does not
+            assert shown < Fraction(near) < exact or said
+            texts = []
+            for epsilon in ("2.8", near):
+                approved = service.add_publication(PLAN.replace("0.2", epsilon))
+                problem = run(service, approved).problem
+                assert problem is not None
+                assert problem["error"] == "BudgetExceeded"
+                quote = {name: each for name, each in (approved.quote or {}).items() if name != "measurement"}
+                texts.append(str((quote, problem)))
+            said.append(texts)
+            assert not list_debits(service, "data/ada")
+    assert said[0] == said[1]
+
+
+def test_asks_go_between_the_queries_of_a_publication(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant holds the engine from the first query to the last."""
+    many = "".join(f'[questions.q{i}]\nsql = "SELECT COUNT(*) AS n FROM people WHERE pay > {i}"\n' for i in range(6))
+    approved = service.add_publication('title = "Many"\n[budget]\nepsilon = 0.1\n' + many)
+    waits = list[float]()
+    monkeypatch.setattr(Publisher, "_give_way", lambda self, share: waits.append(share))
+    assert run(service, approved).state is PublicationState.PUBLISHED
+    assert len(waits) == 6

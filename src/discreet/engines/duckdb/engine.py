@@ -222,7 +222,8 @@ class DuckDB(SqlEngine):
         except Exception as error:  # cells are objects of any class, and their methods may raise anything
             owner_log.warning("%s", error)
             raise SourceRefused(
-                "this is not a table that can be read", "give a path, a frame, an Arrow table or a connection"
+                f"{type(frame).__name__} is not a table that can be read",
+                "give a path, a pandas or Polars frame, an Arrow table or a DuckDB connection",
             ) from None
         return cls(
             lock_down(connection),

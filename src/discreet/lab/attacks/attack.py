@@ -137,15 +137,14 @@ def refusal_message(ask: Callable[[], object]) -> str | None:
     return None
 
 
-def max_guess_probability(epsilon: Number) -> float:
-    """Return the largest probability of guessing one person's fair secret bit after outputs that cost ε: e^ε/(1+e^ε).
+def max_guess_probability(epsilon: Number, choices: int = 2) -> float:
+    """Return the largest probability of guessing which of several equally likely secrets one person has, after outputs that
+    cost ε: e^ε/(e^ε + choices − 1), rounded up.
 
-    It is the posterior of `posterior_range` after even odds, rounded up.
-
-    >>> round(max_guess_probability(1), 4), max_guess_probability(0)
-    (0.7311, 0.5)
+    >>> round(max_guess_probability(1), 4), max_guess_probability(0), round(max_guess_probability(1, 6), 4)
+    (0.7311, 0.5, 0.3522)
     """
-    return posterior_range(epsilon, Fraction(1, 2)).upper
+    return posterior_range(epsilon, Fraction(1, choices)).upper
 
 
 # -- the noise of a count: P(k) = (1−a)/(1+a)·a^|k| with a = e^{−1/scale} ---------------------------------------------------

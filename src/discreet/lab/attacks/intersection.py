@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._numbers import Number, check_int, check_positive, format_rational
-from discreet.accounting.risk import posterior_range
 from discreet.lab.anonymity import (
     ALICE,
     CONDITIONS,
@@ -25,7 +24,7 @@ from discreet.lab.anonymity import (
     find_leaks,
     k_anonymity,
 )
-from discreet.lab.attacks.attack import Attack, AttackResult, noise_scale, open_testbed
+from discreet.lab.attacks.attack import Attack, AttackResult, max_guess_probability, noise_scale, open_testbed
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits, uniform_below
 from discreet.testing import seeded_bits
@@ -45,7 +44,7 @@ def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, see
     first, second = (candidates(table, ALICE) for table in (FOUR_ANONYMOUS, SIX_ANONYMOUS))
     groups = ((FOUR_ANONYMOUS, "<30"), (SIX_ANONYMOUS, "<35"))
     (first_counts, scale), (second_counts, _) = (_ask_hospital(table, group, eps, source) for table, group in groups)
-    right, limit = _simulate(scale, times, source), max_guess_probability_among(len(CONDITIONS), 2 * eps)
+    right, limit = _simulate(scale, times, source), max_guess_probability(2 * eps, len(CONDITIONS))
     remaining, leaks = sorted(first & second), find_leaks(FOUR_ANONYMOUS)
     return AttackResult(
         f"Intersection: a {sizes[0]}-anonymous and a {sizes[1]}-anonymous table, and Alice, 28, of 13012, in both",
@@ -70,15 +69,6 @@ def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, see
             "right_blind": 1 / len(CONDITIONS), "right_at_most": limit,
         },
     )  # fmt: skip
-
-
-def max_guess_probability_among(choices: int, epsilon: Number) -> float:
-    """Return the largest probability of guessing which of several equally likely values one person has, rounded up.
-
-    >>> round(max_guess_probability_among(6, 1), 4), max_guess_probability_among(2, 0)
-    (0.3522, 0.5)
-    """
-    return posterior_range(epsilon, Fraction(1, choices)).upper
 
 
 def _ask_hospital(table: Sequence[Row], group: str, epsilon: Fraction, source: Bits) -> tuple[dict[str, int], Fraction]:

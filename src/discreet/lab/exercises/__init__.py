@@ -9,8 +9,7 @@ from types import MappingProxyType
 from discreet.lab.exercises.accuracy import ACCURACY, SENSITIVITY
 from discreet.lab.exercises.definition import DEFINITION
 from discreet.lab.exercises.exercise import Exercise, Feedback, Solution
-from discreet.lab.exercises.local import LOCAL
-from discreet.lab.exercises.response import RESPONSE
+from discreet.lab.exercises.response import LOCAL, RESPONSE
 
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
     {exercise.name: exercise for exercise in (*RESPONSE, *DEFINITION, *SENSITIVITY, *ACCURACY, *LOCAL)}

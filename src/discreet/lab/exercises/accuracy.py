@@ -14,8 +14,8 @@ import numpy as np
 
 from discreet.accounting.renyi import find_best_order
 from discreet.lab.exercises.exercise import Exercise, Solution
+from discreet.lab.figures.noise import harmonic
 from discreet.lab.figures.notions import USUAL_ORDERS
-from discreet.lab.figures.tails import harmonic
 from discreet.mechanisms import Gaussian, Laplace, textbook_accuracy
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours, Sensitivity, count, counts, histogram, mean

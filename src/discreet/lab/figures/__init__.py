@@ -8,17 +8,17 @@ from types import MappingProxyType
 
 from discreet.lab.figures.composition import AVERAGING, CELLS, COMPOSITION_100, COMPOSITION_10000
 from discreet.lab.figures.figure import Figure, Numbers
-from discreet.lab.figures.k_anonymity import K_ANONYMITY
 from discreet.lab.figures.noise import (
+    BAD_SET,
     COIN_HISTOGRAM,
     COIN_SD,
     EXP_BOUNDS,
+    GROWTH,
     INDISTINGUISHABLE,
     LAPLACE_DENSITIES,
     LAPLACE_GAUSSIAN,
 )
-from discreet.lab.figures.notions import NOISE_L1, NOISE_L2, ORDERS, VARIANTS
-from discreet.lab.figures.tails import BAD_SET, GROWTH
+from discreet.lab.figures.notions import K_ANONYMITY, NOISE_L1, NOISE_L2, ORDERS, VARIANTS
 
 _ALL = (
     LAPLACE_GAUSSIAN, COMPOSITION_100, COMPOSITION_10000, AVERAGING, NOISE_L1, NOISE_L2, VARIANTS, INDISTINGUISHABLE,

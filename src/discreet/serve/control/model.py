@@ -252,7 +252,7 @@ class Ask(_Value, frozen=True, kw_only=True):
     answer: dict[str, Any] | None = None  # what `remote.wire` makes of the answer; only from its moment on
     problem: dict[str, Any] | None = None  # of an ask that was refused or failed
     overruns: int = 0
-    is_free: bool = False  # whether its answer was recorded before, so that nothing was charged for it
+    is_free: bool = False  # whether the debit of another ask pays for its answer, so that nothing was charged for it
     released: str | None = None  # the steward who released its answer for tools that read released tables
 
     @property
@@ -387,6 +387,11 @@ class Publication(_Value, frozen=True, kw_only=True):
     approvals: tuple[str, ...] = ()  # as of a request
     account: str | None = None  # what is charged; None: the account of the grant of who proposed it
     token: str | None = None  # with which it was proposed
+
+    @property
+    def debit_id(self) -> str:
+        """The id of its debit in the ledger."""
+        return f"publication:{self.id}"
 
 
 class Proposal(_Value, frozen=True, kw_only=True):

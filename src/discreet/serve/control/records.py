@@ -223,6 +223,12 @@ class Records(Part):
         """Return the newest publications, those before the cursor."""
         return self._page(Publication, "control_publications", {"table_name": table, "state": state}, cursor, limit)
 
+    def list_publishing(self, table: str) -> list[float]:
+        """Return the class of the slowest query of each publication of a table that is being published, in seconds."""
+        found = self.list_publications(table=table, state=PublicationState.RUNNING).items
+        slowest = [(each.quote or {}).get("slowest") for each in found]
+        return [float(each) for each in slowest if isinstance(each, int | float)]
+
     def add_proposal(self, table: str, policy: str, by: str) -> Proposal:
         """Propose a policy. Its version is one more than that of the last proposal and of the policy in force."""
         with self._write() as transaction:

@@ -5,7 +5,6 @@ variant for spreadsheets marks cells that a spreadsheet would run as formulas. F
 guesses their type.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,8 +21,6 @@ from discreet.serve.control.model import Ask
 from discreet.serve.web.problems import Refusal
 
 IMMUTABLE = "private, immutable, max-age=31536000"
-MAX_CHARTS = 2
-_CHARTS = threading.BoundedSemaphore(MAX_CHARTS)
 
 
 def _write_ndjson(answer: Answer) -> bytes:
@@ -55,18 +52,8 @@ def write_parquet(table: Any) -> bytes:
     return out.getvalue()
 
 
-def draw_bounded(write: Callable[[Answer], bytes], answer: Answer) -> bytes:
-    """Draw a chart in one of a few places: drawing takes a core for a while."""
-    if not _CHARTS.acquire(timeout=20):
-        raise Refusal(503, "Too many charts are being drawn. Try again in a few seconds.")
-    try:
-        return write(answer)
-    finally:
-        _CHARTS.release()
-
-
 def _draw(write: Callable[[Any], bytes]) -> Callable[[Answer], bytes]:
-    return lambda answer: draw_bounded(lambda each: write(each.plot()), answer)
+    return lambda answer: write(answer.plot())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +64,7 @@ class Format:
     suffix: str
     write: Callable[[Answer], bytes]
     is_download: bool = True
+    is_drawn: bool = False  # a chart takes a core for a while: it is drawn in `Web.drawings`
 
 
 FORMATS: dict[str, Format] = {
@@ -86,9 +74,11 @@ FORMATS: dict[str, Format] = {
     "spreadsheet": Format("text/csv; charset=utf-8", "csv", lambda answer: answer.to_csv(spreadsheet=True).encode()),
     "arrow": Format("application/vnd.apache.arrow.stream", "arrows", lambda answer: write_arrow(answer.to_arrow())),
     "parquet": Format("application/vnd.apache.parquet", "parquet", lambda answer: write_parquet(answer.to_arrow())),
-    "svg": Format("image/svg+xml", "svg", _draw(lambda chart: chart.to_svg().encode()), False),
-    "png": Format("image/png", "png", _draw(lambda chart: chart.to_png()), False),
-    "vega": Format("application/vnd.vegalite.v6+json", "vl.json", _draw(lambda chart: chart.to_json().encode()), False),
+    "svg": Format("image/svg+xml", "svg", _draw(lambda chart: chart.to_svg().encode()), False, True),
+    "png": Format("image/png", "png", _draw(lambda chart: chart.to_png()), False, True),
+    "vega": Format(
+        "application/vnd.vegalite.v6+json", "vl.json", _draw(lambda chart: chart.to_json().encode()), False, True
+    ),
 }
 MEDIA = {each.media.partition(";")[0]: name for name, each in reversed(FORMATS.items())}
 

@@ -80,8 +80,9 @@ def add_service(router: APIRouter, web: Web) -> None:
         return json({"live": True})
 
     @router.get("/ready", responses=describe_json(), summary="Whether the process reaches its database")
-    def show_ready() -> Response:
-        return json({"ready": web.control.last_head() is not None})
+    async def show_ready() -> Response:
+        # by a thread of its own: a load balancer must not take a busy process for one that has ended
+        return json({"ready": await web.health.run("", web.control.last_head) is not None})
 
     @router.get("/openapi.json", include_in_schema=False)
     async def show_openapi(request: Request) -> Response:

@@ -3,9 +3,8 @@
 Events tell states and moments, which the clock decides. No event tells how far an engine is: that depends on the rows.
 """
 
-import asyncio
-import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -15,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from discreet.formats import to_arrow, to_csv, to_json_value
 from discreet.remote.invented import invent_columns
-from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope, TableEntry
+from discreet.serve.control.model import Ask, Job, JobState, Scope, TableEntry
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_objects, write_parquet
 from discreet.serve.web.api_common import PROBLEMS, Id, Name, describe_json, json
 from discreet.serve.web.problems import Refusal, respond
@@ -43,7 +42,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
     """Add answers, certificates, events and invented rows."""
 
     @router.get("/asks/{ask}/answer", responses=FILES, summary="The answer, in a format of your choice")
-    def show_answer(
+    async def show_answer(
         ask: Id,
         caller: Annotated[Caller, Depends(find_caller)],
         format: Annotated[str | None, Query(max_length=20)] = None,
@@ -51,15 +50,17 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         if_none_match: Annotated[str | None, Header(max_length=2000)] = None,
     ) -> Response:
         caller.require(Scope.READ)
-        found = find_answered(web, caller, ask)
-        return write_answer(found, choose_format(format, accept), if_none_match)
+        found = await run_in_threadpool(web.find_answered, caller, ask)
+        name = choose_format(format, accept)
+        write = partial(write_answer, found, name, if_none_match)
+        return await (web.drawings.run(caller.person.id, write) if FORMATS[name].is_drawn else run_in_threadpool(write))
 
     @router.get(
         "/asks/{ask}/certificate", responses=describe_json(), summary="The signed certificate; a worker makes it on demand"
     )
     async def show_certificate(ask: Id, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.READ)
-        found = await run_in_threadpool(find_answered, web, caller, ask)
+        found = await run_in_threadpool(web.find_answered, caller, ask)
         job = await fetch_certificate(web, caller, found)
         if job.error is not None:
             return respond(job.error)
@@ -82,7 +83,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         return stream_events(web, found, caller.person.id, last_event_id)
 
     @router.get("/tables/{table}/dummy", responses=FILES, summary="Invented rows, made from the policy alone")
-    def show_invented(
+    async def show_invented(
         table: Name,
         caller: Annotated[Caller, Depends(find_caller)],
         rows: Annotated[int, Query(ge=1, le=MAX_INVENTED)] = 1000,
@@ -91,17 +92,10 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
         accept: Annotated[str | None, Header(max_length=2000)] = None,
     ) -> Response:
         caller.require(Scope.READ)
-        entry, _ = web.find_table(caller, table)
+        entry, _ = await run_in_threadpool(web.find_table, caller, table)
         web.quote_limit.take(caller.limit_key)
-        return write_invented(web, entry, rows, seed, format or choose_format(None, accept))
-
-
-def find_answered(web: Web, caller: Caller, ask: str) -> Ask:
-    """Return an ask that has an answer."""
-    found = web.find_ask(caller, ask)
-    if found.state is not AskState.ANSWERED or found.answer is None:
-        raise Refusal(409, f"The ask is {found.state}: it has no answer.", state=found.state.value)
-    return found
+        write = partial(write_invented, web, entry, rows, seed, format or choose_format(None, accept))
+        return await web.drawings.run(caller.person.id, write)
 
 
 async def fetch_certificate(web: Web, caller: Caller, ask: Ask) -> Job:
@@ -116,7 +110,7 @@ async def fetch_certificate(web: Web, caller: Caller, ask: Ask) -> Job:
     if ask.person != caller.person.id and not caller.is_steward:
         raise Refusal(403, OTHERS_CERTIFICATE)
     job = await run_in_threadpool(_find_certificate, web, ask)
-    job = await _wait_for_job(web, job, CERTIFICATE_SECONDS)
+    job = await web.bell.wait_for_job(job, CERTIFICATE_SECONDS)
     if job.result is not None and not caller.is_steward:
         certificate = job.result["certificate"]
         debits = [msgspec.json.decode(entry)["id"] for entry in (certificate["entry"], *certificate["earlier"])]
@@ -130,16 +124,6 @@ def _find_certificate(web: Web, ask: Ask) -> Job:
     jobs = web.control.list_jobs(subject=ask.id, limit=20)
     made = next((job for job in jobs if job.kind == "certificate" and job.state is not JobState.FAILED), None)
     return made or web.control.enqueue("certificate", ask.id, person=ask.person, by=ask.person)
-
-
-async def _wait_for_job(web: Web, job: Job, seconds: float) -> Job:
-    """Return a job when it has ended, or as it is after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while job.state in (JobState.QUEUED, JobState.LEASED) and time.monotonic() < deadline and not web.bell.is_closed:
-        await asyncio.sleep(0.05)
-        found: Job | None = await run_in_threadpool(web.control.find_job, job.id)
-        job = found or job
-    return job
 
 
 def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> Response:

@@ -1,4 +1,4 @@
-"""Wait for an ask without holding a thread: one thread listens to the control database and wakes the requests.
+"""Wait for an ask or a job without holding a thread: one thread listens to the control database and wakes the requests.
 
 A hundred analysts who wait thirty seconds each are a hundred futures and no thread. What wakes them is the worker's commit,
 at the moment of the ask.
@@ -7,30 +7,34 @@ at the moment of the ask.
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import DiscreetError
-from discreet.serve.control.model import Ask, AskState
+from discreet.serve.control.model import Ask, Job, JobState
+from discreet.serve.control.queue import job_topic
 from discreet.serve.control.store import Control
 from discreet.serve.control.waiting import Subscription, ask_topic
 from discreet.serve.web.problems import log
 
 LISTEN_SECONDS = 1.0
+Value = TypeVar("Value", Ask, Job)
 
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    ask: str
     topic: str
-    seen: tuple[AskState, float | None] | None  # state and moment; None: it waits for a final state
-    future: "asyncio.Future[Ask | None]"
+    find: Callable[[], Any]
+    is_awaited: Callable[[Any], bool]  # whether what was found ends the wait
+    future: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
 
 
 class Bell:
-    """Wakes coroutines of any event loop when their ask changes."""
+    """Wakes coroutines of any event loop when their ask or their job changes."""
 
     def __init__(self, control: Control) -> None:
         self._control, self._lock, self._closed = control, threading.Lock(), threading.Event()
@@ -41,15 +45,34 @@ class Bell:
     async def wait(self, ask: Ask, seconds: float, *, until_final: bool = False) -> Ask:
         """Return the ask as soon as its state or its moment is another, or as soon as it has ended if `until_final`; as it
         is after `seconds` otherwise."""
+        seen = ask.state, ask.release_at
+
+        def is_awaited(found: Ask) -> bool:
+            return found.state.is_final if until_final else (found.state, found.release_at) != seen
+
+        return await self._wait(ask, ask_topic(ask.id), lambda: self._control.find_ask(ask.id), is_awaited, seconds)
+
+    async def wait_for_job(self, job: Job, seconds: float) -> Job:
+        """Return a job when it has ended; as it is after `seconds` otherwise."""
+        if job.state in (JobState.DONE, JobState.FAILED):
+            return job
+
+        def is_awaited(found: Job) -> bool:
+            return found.state in (JobState.DONE, JobState.FAILED)
+
+        return await self._wait(job, job_topic(job.id), lambda: self._control.find_job(job.id), is_awaited, seconds)
+
+    async def _wait(
+        self, value: Value, topic: str, find: Callable[[], Value | None], is_awaited: Callable[[Value], bool], seconds: float
+    ) -> Value:
         loop = asyncio.get_running_loop()
-        seen = None if until_final else (ask.state, ask.release_at)
-        waiter = _Waiter(ask.id, ask_topic(ask.id), seen, loop.create_future(), loop)
+        waiter = _Waiter(topic, find, is_awaited, loop.create_future(), loop)
         self._add(waiter)
         try:
             async with asyncio.timeout(0 if self._closed.is_set() else seconds):
-                return await waiter.future or ask
+                return await waiter.future or value
         except TimeoutError:
-            return await run_in_threadpool(self._control.find_ask, ask.id) or ask
+            return await run_in_threadpool(find) or value
         finally:
             with self._lock:
                 self._waiters.discard(waiter)
@@ -104,16 +127,12 @@ class Bell:
         for waiter in waiters:
             if waiter.future.done():
                 continue
-            found = self._control.find_ask(waiter.ask)
-            if found is None or _is_changed(found, waiter):
+            found = waiter.find()
+            if found is None or waiter.is_awaited(found):
                 _wake(waiter, found)
 
 
-def _is_changed(found: Ask, waiter: _Waiter) -> bool:
-    return found.state.is_final if waiter.seen is None else (found.state, found.release_at) != waiter.seen
-
-
-def _wake(waiter: _Waiter, found: Ask | None) -> None:
+def _wake(waiter: _Waiter, found: Any) -> None:
     def finish() -> None:
         if not waiter.future.done():
             waiter.future.set_result(found)

@@ -3,12 +3,16 @@
 - **Host**: an allow-list, on loopback too. DNS rebinding makes a browser send a stranger's name to 127.0.0.1; that name is
   not on the list, and the request ends here.
 - **Origin**: a request with an unsafe method that a browser sent from another site is refused, whatever cookie it has.
-- **Size**: a body of more than 1 MB is refused, also one that does not announce its length.
+- **Size**: a body of more than 1 MB is refused, also one that does not announce its length. What is left of it is read and
+  thrown away first, up to a limit: a client that still sends would see a broken connection, and not the reason.
+- **Time**: a body that has not arrived after half a minute is refused; the head is watched by `connections`.
 - **Headers**: no script, frame, style or picture from elsewhere; no sniffing, no framing, no referrer, no window shared with
   another site; and no answer in a cache that is not immutable.
 - **Failures**: an unexpected exception becomes a constant text.
 """
 
+import asyncio
+import contextlib
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.exceptions import HTTPException
@@ -45,11 +49,17 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SAME_SITE = frozenset({"same-origin", "none"})
 
 
-class TooLarge(HTTPException):
-    """A body that is longer than the limit."""
+CLOSE = {"Connection": "close"}
+DISCARDED_BYTES = 16_000_000
+DISCARD_SECONDS = 5.0
+"""How much of a body that is refused is read, and for how long, before the refusal is sent."""
 
-    def __init__(self) -> None:
-        super().__init__(413)
+
+class BodyRefused(HTTPException):
+    """A body that is longer than the limit (413), or takes too long to arrive (408)."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status, headers=CLOSE)
 
 
 class Guard:
@@ -76,6 +86,8 @@ class Guard:
             headers[name] = value
         refusal = self._check(scope, headers, hosts)
         if refusal is not None:
+            if refusal.status == 413 and b"expect" not in headers:  # a client that expects 100 has not begun to send
+                await self._discard(receive)
             await to_response(refusal)(scope, receive, self._make_send(send, scope)[0])
             return
         guarded, state = self._make_send(send, scope)
@@ -88,7 +100,7 @@ class Guard:
                 await to_response(error)(scope, receive, guarded)
 
     def _too_large(self) -> Refusal:
-        return Refusal(413, f"The body is longer than {self.settings.max_body:,} bytes. Send less.", {"Connection": "close"})
+        return Refusal(413, f"The body is longer than {self.settings.max_body:,} bytes. Send less.", CLOSE)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes], hosts: int) -> Refusal | None:
         if hosts != 1 or headers[b"host"].lower() not in self.hosts:
@@ -110,19 +122,42 @@ class Guard:
         return None
 
     def _limit(self, receive: Receive) -> Receive:
-        """Return a `receive` that counts the bytes of the body: one that is sent in chunks announces no length."""
-        left = self.settings.max_body
+        """Return a `receive` that counts the bytes of the body, because one that is sent in chunks announces no length, and
+        the seconds until all of it is there."""
+        left, is_complete = self.settings.max_body, False
+        deadline = asyncio.get_running_loop().time() + self.settings.body_seconds
 
         async def limited() -> Message:
-            nonlocal left
-            message = await receive()
+            nonlocal left, is_complete
+            if is_complete:
+                return await receive()  # it waits for the end of the connection, as long as the response takes
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise BodyRefused(408) from None
             if message["type"] == "http.request":
                 left -= len(message.get("body", b""))
+                is_complete = not message.get("more_body", False)
                 if left < 0:
-                    raise TooLarge
+                    if not is_complete:
+                        await self._discard(receive)
+                    raise BodyRefused(413)
             return message
 
         return limited
+
+    @staticmethod
+    async def _discard(receive: Receive) -> None:
+        """Read what is left of a body, up to a number of bytes and seconds."""
+        left = DISCARDED_BYTES
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                while left > 0:
+                    message = await receive()
+                    if message["type"] != "http.request" or not message.get("more_body", False):
+                        return
+                    left -= len(message.get("body", b""))
 
     @staticmethod
     def _make_send(send: Send, scope: Scope) -> tuple[Send, list[bool]]:

@@ -7,15 +7,20 @@ addresses hold ids and one-time secrets, and no traceback, because messages quot
 """
 
 import logging
+import socket
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from socketserver import ThreadingMixIn
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.errors import BadParameter
 from discreet.serve.control.store import Control
+from discreet.serve.web.settings import LOOPBACK
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 WAITING_ROUTES = frozenset({"/api/v1/asks", "/api/v1/asks/{ask}/events", "/api/v1/asks/{ask}/certificate"})
@@ -78,16 +83,42 @@ class Metrics:
         if seconds is not None:
             self.seconds.labels(known, route).observe(seconds)
 
-    def serve(self, host: str, port: int) -> tuple[Any, Any]:
-        """Serve the counters at a port of loopback. Returns the server and its thread.
+    def serve(self, host: str, port: int) -> tuple[WSGIServer, threading.Thread]:
+        """Serve the counters at a port of loopback, under its names alone: another name was pointed to this machine by a
+        stranger (DNS rebinding). Returns the server and its thread.
 
         Raises:
             BadParameter: if others than this machine could read them.
         """
         if host not in ("127.0.0.1", "::1", "localhost"):
             raise BadParameter("metrics", host, "not an address of this machine alone", "listen on 127.0.0.1")
-        served: tuple[Any, Any] = start_http_server(port, host, self.registry)
-        return served
+        show, hosts = make_wsgi_app(self.registry), set[str]()
+
+        def answer(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+            if environ.get("HTTP_HOST", "").lower() not in hosts:
+                start("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
+                return [b"Metrics are read under a name of this machine.\n"]
+            shown: Iterable[bytes] = show(environ, start)
+            return shown
+
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        kind = type("MetricsServer", (_ThreadingServer,), {"address_family": family})
+        server: WSGIServer = make_server(host, port, answer, kind, _QuietHandler)
+        hosts.update(f"{each}:{server.server_port}" for each in LOOPBACK)
+        thread = threading.Thread(target=server.serve_forever, name="discreet-metrics", daemon=True)
+        thread.start()
+        return server, thread
+
+
+class _ThreadingServer(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _QuietHandler(WSGIRequestHandler):
+    timeout = 10.0  # seconds in which a request arrives
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write no line."""
 
 
 class Measured:

@@ -36,6 +36,7 @@ TITLES = {
     404: ("not-found", "Not found"),
     405: ("method-not-allowed", "This address does not take that method"),
     406: ("not-acceptable", "There is no such format"),
+    408: ("too-slow", "The request did not arrive in time"),
     409: ("conflict", "The state does not allow that"),
     413: ("too-large", "The request is too large"),
     415: ("unsupported-media-type", "The body is of a kind that is not read here"),

@@ -43,7 +43,7 @@ from discreet.serve.rounding import round_parents, round_snapshot
 from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, decide
 from discreet.serve.schedule import MARGIN, JumpFreeClock, choose_class, makes_moment, measure_backlog
 from discreet.serve.web.bell import Bell
-from discreet.serve.web.limits import RateLimit
+from discreet.serve.web.limits import LimitedPool, RateLimit
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.oidc import Provider
 from discreet.serve.web.problems import Refusal, not_found
@@ -54,6 +54,11 @@ NO_RULES = Rules(fresh=True)
 DEFAULT_SLOTS = 2
 """What is assumed before a worker has said how many jobs it runs at once."""
 RESTART_SECONDS = 5.0
+DRAWING_THREADS = 2
+"""How many charts, figures and exercises of the lab are computed at once; each takes a core for a while."""
+MAX_DRAWINGS = 16
+"""How many more wait for that; half of them for one person."""
+MAX_HEALTH_CHECKS = 50
 MAX_KEY = 150
 """The longest idempotency key: with the person's id it is an id of the ledger, which has at most 200 characters."""
 
@@ -106,6 +111,8 @@ class Web:
         per_second, per_hour = settings.quotes_per_second, settings.asks_per_hour
         self.quote_limit = RateLimit(per_second, max(per_second or 1, 1) * 2, "quotes")
         self.ask_limit = RateLimit(None if per_hour is None else per_hour / 3600, max(per_hour or 1, 1), "asks")
+        self.drawings = LimitedPool(DRAWING_THREADS, MAX_DRAWINGS, "drawings", per_person=MAX_DRAWINGS // 2)
+        self.health = LimitedPool(1, MAX_HEALTH_CHECKS, "checks of the service")
         self.metrics = Metrics(control)
         self.streams: dict[str, int] = {}  # events that people read now; touched by the event loop alone
         self.render: Callable[[Request, str, dict[str, Any]], Response] = render_plain  # pages draw their own
@@ -113,6 +120,8 @@ class Web:
     def close(self) -> None:
         """End what runs beside requests."""
         self.bell.close()
+        self.drawings.close()
+        self.health.close()
 
     # Tables and accounts
 
@@ -322,6 +331,8 @@ class Web:
             raise ServiceUnavailable(reason, "try again in a minute, or tell its steward", retry_after=RESTART_SECONDS)
         slots = DEFAULT_SLOTS if slots is None else slots
         ahead = measure_backlog(self.control.list_unfinished(), slots, ask.accepted_at)
+        # between two queries of a publication asks go first; so one of its queries is ahead, on the one engine of the table
+        ahead += slots * max(self.control.list_publishing(ask.table), default=0.0)
         if not makes_moment(ask.class_seconds, [ahead], slots):
             over = ahead / (MARGIN * slots) + ask.class_seconds / MARGIN - ask.class_seconds
             reason = "The service has too much to do to answer in time; nothing was charged"
@@ -368,6 +379,13 @@ class Web:
             if not is_released:
                 raise
             return _leave_out_asker(found)
+
+    def find_answered(self, caller: Caller, ask: str) -> Ask:
+        """Return an ask that has an answer, if the caller may see it."""
+        found = self.find_ask(caller, ask)
+        if found.state is not AskState.ANSWERED or found.answer is None:
+            raise Refusal(409, f"The ask is {found.state}: it has no answer.", state=found.state.value)
+        return found
 
     def list_released(self, caller: Caller) -> list[Ask]:
         """Return the newest released answers, without who asked and who released them: readers see these, and analysts."""

@@ -43,6 +43,7 @@ class WebSettings:
     asks_per_hour: float | None = 60.0
     max_waiting: int | None = 10  # asks of one person that wait or run
     max_body: int = 1_000_000
+    body_seconds: float = 30.0  # in which all of a body arrives
     max_wait: float = 30.0  # seconds that `Prefer: wait` may hold a request
     quote_threads: int = 2  # quotes that are computed at once
     login_hours: float = 8.0

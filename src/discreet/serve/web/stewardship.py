@@ -24,7 +24,6 @@ from discreet._numbers import parse_rational
 from discreet.errors import BadParameter, ServiceUnavailable
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import (
-    AskState,
     Grant,
     Job,
     Person,
@@ -365,9 +364,7 @@ class Stewardship:
         """Release the answer of an ask: a worker mirrors it into the released tables, which tools read freely. It was paid
         for, so that costs nothing; that it is shown to more people is a steward's decision, and in the trail."""
         caller.require(Scope.STEWARD)
-        found = self.web.find_ask(caller, ask)
-        if found.state is not AskState.ANSWERED or found.answer is None:
-            raise Refusal(409, f"The ask is {found.state}: it has no answer.", state=found.state.value)
+        found = self.web.find_answered(caller, ask)
         return self.web.control.release_ask(found.id, caller.person.id, title=title)
 
     def propose_policy(self, caller: Caller, table: str, policy: str) -> Proposal:

@@ -51,7 +51,7 @@ from discreet.errors import (
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entries import Debit, hash_measurement
+from discreet.ledger.entries import hash_measurement
 from discreet.query.answer import Answer
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
@@ -86,6 +86,10 @@ from discreet.serve.worker.tables import Tables
 from discreet.session.session import Session
 
 log = logging.getLogger("discreet.serve")
+SHARED_DEBIT = (
+    "Nothing was charged for this ask: an equal one was being answered, and its debit, entry {entry}, pays for this answer, "
+    "too."
+)
 
 
 class Jobs:
@@ -266,20 +270,31 @@ class Jobs:
         """Record the answer, mirror what it changed, and show it, all at once."""
         recorded = held.record()
         if recorded is not None and recorded != held.encoded:  # another worker was first: what is recorded is shown
-            answer = replace(ask_again(), charged=answer.charged)
+            answer = replace(ask_again(), charged=answer.charged, notes=answer.notes)
             wire = answer_to_wire(answer)
+        has_paid = self._has_paid(running.ask, answer)
+        if answer.charged and not has_paid:  # the debit of another ask, whose answer was still to come, was continued
+            wire["notes"] = [*wire["notes"], SHARED_DEBIT.format(entry=wire["reference"]["entry"])]
+        wire["charged"] = has_paid
         states, head = self.tables.read_accounts(account)
         job, moment = running.job, self.delivery.find_moment(running)
-        is_free = not answer.charged and job.attempts == 1  # an earlier attempt may have been charged
 
         def end() -> bool:
             # the ledger has the answer: an ask whose end is lost in a power cut runs again, finds it, and is not charged
             with self.control.transaction(durable=False):
                 self.tables.save_accounts(states, head)
-                return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=is_free)
+                return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=not has_paid)
 
         self._end(job, end)
         self.alerts.send_budget(states[-1])
+
+    def _has_paid(self, ask: Ask, answer: Answer) -> bool:
+        """Whether the debit of an answer is that of this ask. Equal asks that run at once share one, and an ask that a
+        worker takes again has paid with its first attempt."""
+        if answer.reference is None:
+            return answer.charged
+        debit = self.tables.find_debit(answer.reference.entry)
+        return debit is not None and debit.id == ask.debit_id
 
     def _fail(self, running: RunningAsk, held: Held | None = None, *, counts: bool = True) -> None:
         """End an ask with the constant text. What was charged stays charged."""
@@ -323,10 +338,10 @@ class Jobs:
         if ask is None or entry is None or ask.state is not AskState.ANSWERED or ask.answer is None:
             raise BadParameter("ask", repr(job.subject), "it has no answer", "wait for its answer")
         reference = ask.answer["reference"]
+        debit = self.tables.find_debit(int(reference["entry"]))
         with self.tables.ledger.store.read_transaction() as transaction:
-            debit = transaction.find_entry(int(reference["entry"]))
             recorded = transaction.find_answer(int(reference["entry"]))
-        if not isinstance(debit, Debit) or recorded is None or debit.measurement != ask.measurement:
+        if debit is None or recorded is None or debit.measurement != ask.measurement:
             raise BadParameter("ask", repr(job.subject), "its answer is not in the ledger", "tell the owner")
         certificate = make_certificate(
             self._find_account(debit.account), debit.number, measurement=reference["measurement"],

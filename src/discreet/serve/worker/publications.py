@@ -24,13 +24,23 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from discreet.engines.base import owner_log
-from discreet.errors import BadParameter, DiscreetError, EngineFailed, LedgerUnavailable, QueryRefused, SourceRefused
+from discreet.errors import (
+    BadParameter,
+    BudgetExceeded,
+    DiscreetError,
+    EngineFailed,
+    LedgerUnavailable,
+    QueryRefused,
+    SourceRefused,
+)
 from discreet.ledger.entries import hash_measurement
 from discreet.remote.wire import to_problem
 from discreet.serve.control.errors import ControlUnavailable
-from discreet.serve.control.model import Job, Publication, PublicationState
+from discreet.serve.control.model import Job, Publication, PublicationState, Role, Snapshot
 from discreet.serve.control.store import Control
-from discreet.serve.schedule import find_end_of_class
+from discreet.serve.quoting import build_account
+from discreet.serve.rounding import round_parents, round_refusal
+from discreet.serve.schedule import choose_class, find_end_of_class
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount
 from discreet.serve.worker.refusals import (
@@ -53,6 +63,8 @@ from discreet.workload.spec import parse_workload
 
 ALLOWED = {"title", "confidence", "questions", "budget"}
 ALLOWED_BUDGET = {"epsilon"}
+GIVE_WAY_SECONDS = 0.02
+"""Between two queries of a publication."""
 
 
 class Publisher:
@@ -89,7 +101,10 @@ class Publisher:
         except Exception:  # whose text may hold anything
             owner_log.exception("a publication could not be quoted")
             self._fail(found, CLOSED_TABLE)
-        quote = {"cost": plan.cost.to_dict(), "fits": plan.fits, "budgets": budgets, "measurement": _hash_plan(plan)}
+        cost = plan.cost.to_dict()
+        del cost["remaining"]  # those who read the publication see its quote, and the balance is its proposer's
+        quote = {"cost": cost, "fits": plan.fits, "budgets": budgets, "measurement": _hash_plan(plan)}
+        quote["slowest"] = self._find_slowest(found.table, plan)
         return self.control.quote_publication(found.id, quote)
 
     def plan(self, found: Publication) -> tuple[WorkloadPlan, HeldAccount]:
@@ -104,10 +119,9 @@ class Publisher:
         except SourceRefused as refused:
             owner_log.warning("%s", refused)
             raise CLOSED_TABLE from None
-        debit = f"publication:{found.id}"
-        check_pause(grant, account, debit)
+        check_pause(grant, account, found.debit_id)
         parsed = parse_workload(f'source = "{found.table}"\n{found.plan}', Path())
-        workload = replace(parsed, ledger=self.tables.config.ledger, account=paying, id=debit, text="")
+        workload = replace(parsed, ledger=self.tables.config.ledger, account=paying, id=found.debit_id, text="")
         return plan_for_session(workload, session), account
 
     def publish(self, job: Job, found: Publication) -> int:
@@ -123,6 +137,7 @@ class Publisher:
             plan, account = self.plan(found)
             if found.quote is None or found.quote.get("measurement") != _hash_plan(plan):
                 raise CHANGED
+            self._check_budget(found, plan, account)
         except (LedgerUnavailable, ControlUnavailable):
             raise
         except DiscreetError as refused:
@@ -142,7 +157,9 @@ class Publisher:
             self._record_failures(held)
             self.alerts.send("engine failed", found.table)
             self._fail(found, EngineFailed())
-        except DiscreetError as refused:  # by policy, cost or balance, before any row was read
+        except BudgetExceeded as refused:  # others spent it since the check; how much remains of a parent is theirs
+            self._fail(found, round_refusal(refused, self._read_lineage(account)) if plan.fits else refused)
+        except DiscreetError as refused:  # by policy or cost, before any row was read
             self._fail(found, refused)
         except Exception:
             owner_log.exception("a publication failed")
@@ -154,10 +171,35 @@ class Publisher:
             self.released.add_publication(found, published.answers, published.cost, published.entry)
         return published.entry
 
+    def _check_budget(self, found: Publication, plan: WorkloadPlan, account: HeldAccount) -> None:
+        """Refuse what does not fit the account and its parents in whole percents, as for an ask: whether a cost is refused
+        would tell an analyst what others spent. Stewards see the exact balance."""
+        person = self.control.find_person(found.by)
+        if (person is not None and person.role is Role.STEWARD) or account.has_debit(found.debit_id):
+            return
+        shown = build_account(round_parents(self._read_lineage(account)))
+        if plan.fits:
+            shown.charge_together([each.event for each in plan.measurements], plan.terms.certified_delta)
+
+    def _read_lineage(self, account: HeldAccount) -> list[Snapshot]:
+        states, _ = self.tables.read_accounts(account)
+        return [*map(Snapshot.of, states)]
+
+    def _find_slowest(self, table: str, plan: WorkloadPlan) -> float | None:
+        """Return the longest class of a query of the plan: an ask of the table may wait for one of them."""
+        entry = self.tables.get_entry(table)
+        classes = [choose_class(entry.classes, entry.seconds_per_pass, each) for each in plan.bounded_queries]
+        return max((each for each in classes if each is not None), default=None)
+
+    def _give_way(self, share: float) -> None:
+        """Let asks that wait for the engine go before the next query: a lock may be taken again before others wake."""
+        self.is_stopping.wait(GIVE_WAY_SECONDS)
+
     def _write(self, found: Publication, plan: WorkloadPlan) -> tuple[Published, dict[str, str]]:
         """Return what was published, and its files."""
         with TemporaryDirectory(dir=self.tables.config.state) as folder:
-            published = publish(plan, Path(folder) / "published", key=self.tables.config.key, spreadsheet=True)
+            place, key = Path(folder) / "published", self.tables.config.key
+            published = publish(plan, place, key=key, spreadsheet=True, progress=self._give_way)
             (published.folder / "plan.toml").write_text(found.plan, encoding="utf-8")
             return published, {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
 

@@ -16,11 +16,11 @@ import msgspec
 
 from discreet.errors import BadParameter
 from discreet.paths import describe_exposure, read_text
-from discreet.query.policy import make_policy_error, read_policy, read_public, write_policy
+from discreet.query.policy import make_policy_error, read_policy, read_public
 from discreet.query.record import policy_hash
 from discreet.query.schema import DEFAULT_SALT, Table
 from discreet.remote.dummy import invent_session
-from discreet.remote.wire import table_to_wire
+from discreet.remote.wire import table_to_wire, write_public_policy
 from discreet.serve.config import DEFAULT_CLASSES, TableConfig
 from discreet.serve.control.model import Rules, TableEntry
 from discreet.serve.rules import check_templates
@@ -119,17 +119,6 @@ def describe_public(table: Table) -> tuple[dict[str, Any], ...]:
         reason = f"the keys of the public tables take {size:,} bytes, and a service shows at most {MAX_PUBLIC_BYTES:,}"
         raise make_policy_error("public", reason, "leave out columns with many values, or join them into the table")
     return described
-
-
-def write_public_policy(table: Table) -> str:
-    """Return the policy of a table as TOML without its salt.
-
-    >>> from discreet.query.policy import read_policy
-    >>> secret = read_policy('table = "t"\\nunit = "id"\\nsalt = "correct horse"\\n[columns.id]\\nkind = "integer"')
-    >>> "salt" in write_public_policy(secret), read_policy(write_public_policy(secret)).name
-    (False, 't')
-    """
-    return "".join(f"{line}\n" for line in write_policy(table).splitlines() if not line.startswith("salt = "))
 
 
 def make_folder(folder: Path) -> None:

@@ -28,6 +28,7 @@ from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, Qu
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import Ledger, LedgerAccount
+from discreet.ledger.entries import Debit
 from discreet.ledger.keys import SigningKey, load_key
 from discreet.ledger.store import Head
 from discreet.query.policy import make_policy_error
@@ -279,6 +280,12 @@ class Tables:
             if account is None:
                 return transaction.read_accounts(), head
             return tuple(transaction.read_totals(account.initial_state).lineage), head
+
+    def find_debit(self, entry: int) -> Debit | None:
+        """Return the debit with this number of the ledger."""
+        with self.ledger.store.read_transaction() as transaction:
+            found = transaction.find_entry(entry)
+        return found if isinstance(found, Debit) else None
 
     def save_accounts(self, states: Iterable[AccountState], head: Head) -> None:
         """Write what `mirror` copies."""

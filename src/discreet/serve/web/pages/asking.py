@@ -35,7 +35,7 @@ from discreet.serve.web.pages.builder import (
     write_query,
 )
 from discreet.serve.web.pages.charts import draw_chart
-from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.drawing import Later, Pages, Visit, redirect
 from discreet.serve.web.pages.names import list_names
 from discreet.serve.web.pages.preview import preview
 from discreet.serve.web.pages.showing import AnswerView, view_answer
@@ -287,17 +287,21 @@ class Asking:
             values["size"] = str(question.target.size)
         return f"/t/{words.quote_path(question.table)}/preview.svg?{urlencode(values)}"
 
-    def draw_preview(self, visit: Visit) -> Response:
+    def draw_preview(self, visit: Visit) -> Later:
         """Draw the chart on invented rows."""
         entry, _ = self.find(visit)
         self.preview_limit.take(visit.caller.limit_key)
         form = replace(AskForm.read(visit), error="")
         question = form.to_question(entry.name)
         priced = self.web.quote(visit.caller, question).priced
-        tried = preview(priced, entry.policy, entry.rows_at_most, question.target.confidence)
-        if tried is None:
-            raise not_found()
-        return draw_chart(tried, visit, "Invented rows, true intervals")
+
+        def draw() -> Response:
+            tried = preview(priced, entry.policy, entry.rows_at_most, question.target.confidence)
+            if tried is None:
+                raise not_found()
+            return draw_chart(tried, visit, "Invented rows, true intervals")
+
+        return self.pages.draw_later(visit, draw)
 
     # Posting
 

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Response
 
 from discreet.query.answer import Answer
-from discreet.serve.web.answers import FORMATS, draw_bounded
+from discreet.serve.web.answers import FORMATS
 from discreet.serve.web.pages.drawing import Visit
 from discreet.vega import Chart
 
@@ -20,20 +20,17 @@ LETTER = 5.7
 def draw_chart(answer: Answer, visit: Visit, title: str | None = None) -> Response:
     """Return the chart of an answer as SVG, in light or dark colours, and with panels for small or large screens."""
 
-    def write(answer: Answer) -> bytes:
-        chart: Chart = answer.plot(title=title)
-        if visit.field("narrow") == "1":
-            chart = Chart(break_titles(narrow(chart.spec), NARROW))
-        elif visit.field("wide") == "1":
-            chart = Chart(break_titles(widen(chart.spec), WIDE))
-        else:
-            chart = Chart(break_titles(chart.spec, chart.spec.get("width", WIDE)))
-        if visit.field("dark") == "1":
-            chart = Chart({**chart.darken().spec, "background": "transparent"})
-        return chart.to_svg().encode()
-
+    chart: Chart = answer.plot(title=title)
+    if visit.field("narrow") == "1":
+        chart = Chart(break_titles(narrow(chart.spec), NARROW))
+    elif visit.field("wide") == "1":
+        chart = Chart(break_titles(widen(chart.spec), WIDE))
+    else:
+        chart = Chart(break_titles(chart.spec, chart.spec.get("width", WIDE)))
+    if visit.field("dark") == "1":
+        chart = Chart({**chart.darken().spec, "background": "transparent"})
     headers = {"Cache-Control": "private, max-age=3600"}
-    return Response(draw_bounded(write, answer), 200, headers, FORMATS["svg"].media)
+    return Response(chart.to_svg().encode(), 200, headers, FORMATS["svg"].media)
 
 
 def narrow(spec: Any) -> Any:

@@ -10,7 +10,7 @@ Every form that changes something holds the token of the login, which is compare
 """
 
 import gzip
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -75,7 +75,9 @@ class Visit:
         return str(self.request.path_params[name])
 
 
-Handler = Callable[[Visit], Response]
+Later = Callable[[], Awaitable[Response]]
+"""The rest of a handler that waits or draws: it runs in the event loop, so waiting holds no thread."""
+Handler = Callable[[Visit], Response | Later]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,17 +194,22 @@ class Pages:
     def _add_route(self, path: str, method: str, handler: Handler) -> None:
         async def answer(request: Request) -> Response:
             form = await read_form(request) if method == "POST" else {}
-            return await run_in_threadpool(self._handle, request, form, handler)
+            found = await run_in_threadpool(self._handle, request, form, handler)
+            return found if isinstance(found, Response) else await found()
 
         self.app.add_api_route(path, answer, methods=[method], include_in_schema=False, response_model=None)
 
-    def _handle(self, request: Request, form: Form, handler: Handler) -> Response:
+    def _handle(self, request: Request, form: Form, handler: Handler) -> Response | Later:
         caller = self.web.signing.find_caller(request)
         if caller is None:
             return self._send_to_sign_in(request)
         if request.method == "POST":
             self.web.signing.check_form(caller, (form.get(FORM_TOKEN) or ("",))[0])
         return handler(Visit(request, caller, form))
+
+    def draw_later(self, visit: Visit, work: Callable[[], Response]) -> Later:
+        """Return the rest of a handler that computes for a while: it waits for its turn without holding a thread."""
+        return lambda: self.web.drawings.run(visit.caller.person.id, work)
 
     @staticmethod
     def _send_to_sign_in(request: Request) -> Response:

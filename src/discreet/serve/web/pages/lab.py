@@ -9,19 +9,17 @@ module, like all of the web process, imports neither a session nor an engine nor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from threading import BoundedSemaphore
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from fastapi import Response
+from starlette.concurrency import run_in_threadpool
 
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.serve import classroom
 from discreet.serve.control.model import Job, JobState
-from discreet.serve.control.queue import job_topic
-from discreet.serve.web.pages.drawing import Pages, Visit, redirect
+from discreet.serve.web.pages.drawing import Later, Pages, Visit, redirect
 from discreet.serve.web.pages.forms import RefusedForm, keep_form
 from discreet.serve.web.problems import not_found
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 COSTLY = frozenset({"runs", "draws"})
 """Parameters that are not raised above their default: they only buy precision."""
 ATTACK_SECONDS = 15.0
-_COMPUTING = BoundedSemaphore(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +105,7 @@ def draw_figure(name: str, options: tuple[tuple[str, Any], ...]) -> bytes:
     from discreet.lab.figures import FIGURES
     from discreet.lab.figures.figure import render_svg
 
-    with _COMPUTING:
-        return render_svg(FIGURES[name].with_options(**dict(options)))
+    return render_svg(FIGURES[name].with_options(**dict(options)))
 
 
 @lru_cache(maxsize=128)
@@ -117,8 +113,7 @@ def list_numbers(name: str, options: tuple[tuple[str, Any], ...]) -> list[tuple[
     """Return the series of a figure in words: the first and the last number of each, for those who do not see the chart."""
     from discreet.lab.figures import FIGURES
 
-    with _COMPUTING:
-        numbers = FIGURES[name].with_options(**dict(options)).numbers()
+    numbers = FIGURES[name].with_options(**dict(options)).numbers()
     found = []
     for key, values in numbers.items():
         flat = values.ravel()
@@ -133,8 +128,7 @@ def list_evidence(name: str) -> list[tuple[str, str]]:
     """Return the numbers that prove an erratum."""
     from discreet.lab.errata import ERRATA
 
-    with _COMPUTING:
-        return [(key, f"{value:.6g}") for key, value in ERRATA[name].evidence().items()]
+    return [(key, f"{value:.6g}") for key, value in ERRATA[name].evidence().items()]
 
 
 class Lab:
@@ -145,24 +139,32 @@ class Lab:
 
     # Figures, errata, exercises
 
-    def show_figure(self, visit: Visit) -> Response:
+    def show_figure(self, visit: Visit) -> Later:
         """Draw a figure with its parameters."""
         figure, options = self._find_figure(visit)
         self.web.quote_limit.take(visit.caller.limit_key)
         changed = figure.with_options(**options)
         given = tuple(sorted(options.items()))
         address = f"/lab/figure/{figure.name}/picture?{urlencode({key: _plain(value) for key, value in given})}"
-        return self.pages.show(
-            visit, "lab_figure", figure=changed, fields=make_fields(figure.options, changed.options),
-            address=address.rstrip("?"), numbers=list_numbers(figure.name, given), caption=changed.caption.split("\n"),
-        )  # fmt: skip
 
-    def send_picture(self, visit: Visit) -> Response:
+        def draw() -> Response:
+            return self.pages.show(
+                visit, "lab_figure", figure=changed, fields=make_fields(figure.options, changed.options),
+                address=address.rstrip("?"), numbers=list_numbers(figure.name, given), caption=changed.caption.split("\n"),
+            )  # fmt: skip
+
+        return self.pages.draw_later(visit, draw)
+
+    def send_picture(self, visit: Visit) -> Later:
         """Send the SVG of a figure."""
         figure, options = self._find_figure(visit)
         self.web.quote_limit.take(visit.caller.limit_key)
-        svg = draw_figure(figure.name, tuple(sorted(options.items())))
-        return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=3600"})
+
+        def draw() -> Response:
+            svg = draw_figure(figure.name, tuple(sorted(options.items())))
+            return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=3600"})
+
+        return self.pages.draw_later(visit, draw)
 
     @staticmethod
     def _find_figure(visit: Visit) -> tuple["Figure", dict[str, Any]]:
@@ -173,7 +175,7 @@ class Lab:
         figure = FIGURES[visit.path("name")]
         return figure, read_options(visit, figure.options)
 
-    def show_erratum(self, visit: Visit) -> Response:
+    def show_erratum(self, visit: Visit) -> Later:
         """Draw what a text says, what is true, and the numbers that show it."""
         from discreet.lab.errata import ERRATA
 
@@ -181,9 +183,13 @@ class Lab:
             raise not_found()
         self.web.quote_limit.take(visit.caller.limit_key)
         erratum = ERRATA[visit.path("name")]
-        return self.pages.show(visit, "lab_erratum", erratum=erratum, evidence=list_evidence(erratum.name))
 
-    def show_exercise(self, visit: Visit) -> Response:
+        def draw() -> Response:
+            return self.pages.show(visit, "lab_erratum", erratum=erratum, evidence=list_evidence(erratum.name))
+
+        return self.pages.draw_later(visit, draw)
+
+    def show_exercise(self, visit: Visit) -> Later:
         """Draw an exercise; check an answer, or show the hint or the solution, if the address asks for it."""
         from discreet.lab.exercises import EXERCISES
 
@@ -192,13 +198,16 @@ class Lab:
         self.web.quote_limit.take(visit.caller.limit_key)
         plain = EXERCISES[visit.path("name")]
         exercise, answer = plain.with_options(**read_options(visit, plain.options)), visit.field("answer").strip()
-        with _COMPUTING:
+
+        def draw() -> Response:
             solution = exercise.solve() if visit.field("show") == "solution" else None
             feedback = self._check(exercise, answer) if answer else None
-        return self.pages.show(
-            visit, "lab_exercise", exercise=exercise, fields=make_fields(plain.options, exercise.options), answer=answer,
-            feedback=feedback, solution=solution, hint=visit.field("show") == "hint",
-        )  # fmt: skip
+            return self.pages.show(
+                visit, "lab_exercise", exercise=exercise, fields=make_fields(plain.options, exercise.options), answer=answer,
+                feedback=feedback, solution=solution, hint=visit.field("show") == "hint",
+            )  # fmt: skip
+
+        return self.pages.draw_later(visit, draw)
 
     @staticmethod
     def _check(exercise: "Exercise", text: str) -> Any:
@@ -207,15 +216,22 @@ class Lab:
 
     # Attacks
 
-    def show_attack(self, visit: Visit) -> Response:
-        """Draw an attack, and what it found if it was run."""
+    def show_attack(self, visit: Visit) -> Response | Later:
+        """Draw an attack, and what it found if it was run; a page of one that runs waits for it, and holds no thread."""
         name = visit.path("name")
         if name not in classroom.LAB_ATTACKS:
             raise not_found()
         job = self.control.find_job(visit.field("job")) if len(visit.field("job")) == 32 else None
         if job is not None and (job.kind != "lab_attack" or job.payload.get("attack") != name):
             raise not_found()
-        return self._draw_attack(visit, name, None if job is None else self._wait(job), None)
+        if job is None:
+            return self._draw_attack(visit, name, None, None)
+
+        async def wait() -> Response:
+            ended = await self.web.bell.wait_for_job(job, ATTACK_SECONDS)
+            return await run_in_threadpool(self._draw_attack, visit, name, ended, None)
+
+        return wait
 
     def _draw_attack(self, visit: Visit, name: str, job: Job | None, refused: RefusedForm | None) -> Response:
         values = {} if job is None else {key: Fraction(str(each)) for key, each in job.payload["options"].items()}
@@ -227,16 +243,6 @@ class Lab:
             for key, each in classroom.LAB_ATTACKS[name].items()
         ]  # fmt: skip
         return self.pages.show(visit, "lab_attack", refused=refused, attack=name, fields=fields, job=job, states=JobState)
-
-    def _wait(self, job: Job) -> Job:
-        """Return a job once it has ended, or as it is after a while."""
-        deadline = monotonic() + ATTACK_SECONDS
-        with self.control.subscribe(job_topic(job.id)) as changes:
-            while (job := self.control.find_job(job.id) or job).state in (JobState.QUEUED, JobState.LEASED):
-                if (left := deadline - monotonic()) <= 0:
-                    break
-                changes.wait(min(left, 1.0))
-        return job
 
     def run_attack(self, visit: Visit) -> Response:
         """Have a worker run an attack."""

@@ -6,6 +6,7 @@ post-processing is another view of it, which says what it is, and costs nothing.
 """
 
 import csv
+from functools import partial
 from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
@@ -19,11 +20,11 @@ from discreet.query.answer import Answer
 from discreet.remote.wire import answer_from_wire, cost_from_wire
 from discreet.serve.control.model import RELEASED, Ask, AskState, JobState, Scope
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer
-from discreet.serve.web.api_outcomes import fetch_certificate, find_answered
+from discreet.serve.web.api_outcomes import fetch_certificate
 from discreet.serve.web.api_stewards import check_certificate
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.charts import draw_chart
-from discreet.serve.web.pages.drawing import Pages, Visit, read_form, redirect
+from discreet.serve.web.pages.drawing import Later, Pages, Visit, read_form, redirect
 from discreet.serve.web.pages.showing import SWITCHES, postprocess, view_answer
 from discreet.serve.web.problems import Refusal
 from discreet.serve.web.signing_in import FORM_TOKEN
@@ -134,10 +135,14 @@ class Outcomes:
         self.pages.stewardship.release_answer(visit.caller, ask, visit.field("title").strip()[:200])
         return redirect(f"/a/{ask}")
 
-    def download(self, visit: Visit) -> Response:
+    def download(self, visit: Visit) -> Response | Later:
         """Send an answer, or a view of it, as a file."""
-        ask = find_answered(self.web, visit.caller, visit.path("ask"))
+        ask = self.web.find_answered(visit.caller, visit.path("ask"))
         name = choose_format(visit.field("format") or "csv", None)
+        write = partial(self._write_file, visit, ask, name)
+        return self.pages.draw_later(visit, write) if FORMATS[name].is_drawn else write()
+
+    def _write_file(self, visit: Visit, ask: Ask, name: str) -> Response:
         switches = tuple(each for each in SWITCHES if visit.field(each) == "yes")
         if not switches:
             response = write_answer(ask, name, visit.request.headers.get("if-none-match"))
@@ -154,12 +159,12 @@ class Outcomes:
         assert ask.answer is not None
         return answer_from_wire(ask.answer)
 
-    def draw(self, visit: Visit) -> Response:
+    def draw(self, visit: Visit) -> Later:
         """Draw the chart of an answer, or of a view of it."""
-        ask = find_answered(self.web, visit.caller, visit.path("ask"))
+        ask = self.web.find_answered(visit.caller, visit.path("ask"))
         switches = tuple(each for each in SWITCHES if visit.field(each) == "yes")
         answer, _ = postprocess(self._read(ask), switches)
-        return draw_chart(answer, visit)
+        return self.pages.draw_later(visit, lambda: draw_chart(answer, visit))
 
     # Certificates
 
@@ -174,7 +179,7 @@ class Outcomes:
                     raise Refusal(401, "You are not signed in. Sign in, and open the page again.")
                 if form_token is not None:
                     signing.check_form(caller, form_token)
-                ask = find_answered(self.web, caller, request.path_params["ask"])
+                ask = self.web.find_answered(caller, request.path_params["ask"])
                 return Visit(request, caller, {}), ask
 
             visit, ask = await run_in_threadpool(recognise)

@@ -31,8 +31,9 @@ class People:
         for grant in self.control.list_grants():
             budgets = self.pages.find_budgets(visit.caller, grant.account)
             grants.setdefault(grant.person, []).append((grant, budgets))
+        roles = [each for each in Role if each is not Role.STEWARD]  # the owner alone makes stewards
         return self.pages.show(
-            visit, "people", people=self.control.list_people(), grants=grants, roles=list(Role), made=made, refused=refused,
+            visit, "people", people=self.control.list_people(), grants=grants, roles=roles, made=made, refused=refused,
             tables=[each for each in self.control.list_tables() if not CLASS_NAME.fullmatch(each.name)],
         )  # fmt: skip
 

@@ -36,6 +36,7 @@ MEANINGS = {
     "source-refused": "The data cannot be opened now. Only the owner reads why.",
     "too-large": "The body is longer than the service reads. Send a shorter one.",
     "too-many-requests": "You sent more than the limit allows. The header Retry-After says when to go on.",
+    "too-slow": "The request did not arrive in time. Send it again, over a better connection.",
     "unsupported-media-type": "Send JSON with the header Content-Type: application/json.",
     "wrong-host": "The service is reached under another name. Use the address that its steward gave you.",
 }

@@ -1,1 +1,0 @@
-"""Spark: frames, tables of a catalogue and folders of Parquet files."""
