@@ -302,6 +302,8 @@ def test_encode_says_how_many_values_were_changed(colours: Collection, tmp_path:
     done = feed(tmp_path, "red\nmauve\nred,green\n\nother\n", "encode", "colours.json")
     assert b"5 values, 3 as other." in done.stderr
     assert b"discreet help local#several-values" in done.stderr
+    device = ("--store", "device.db", "--occasion", "0")
+    assert feed(tmp_path, "mauve\n", "encode", "colours.json", *device).stderr == b""
     assert b"comma" not in feed(tmp_path, "red\nmauve\n", "encode", "colours.json").stderr
     local("collection", "hours", "--range", "0:23", "--epsilon", 1)
     assert b"2 values, 1 clipped to 0 \xe2\x80\xa6 23." in feed(tmp_path, "7\n99\n", "encode", "hours.json").stderr
@@ -329,6 +331,16 @@ def test_reasons_are_explained_and_joint_intervals_stand_in_one_column(colours: 
     assert words.count("joint interval ") == 1
     assert words.count("[0,") + words.count("[50, 50]") <= 3
     assert "Rejected as" not in run("local", "decode", "colours.json", "r.jsonl", "--json").stdout
+
+
+def test_an_estimate_outside_its_cut_interval_is_explained(colours: Collection, tmp_path: Path) -> None:
+    (tmp_path / "sure.csv").write_text("y\n" + "0\n" * 200)
+    (tmp_path / "mixed.csv").write_text("y\n" + "0\n1\n2\n3\n" * 50)
+    found = local("decode", "colours.json", "sure.csv")["rows"][0]
+    assert found["estimate"] > found["upper"] == 200
+    for name, said in (("sure", True), ("mixed", False)):
+        shown = " ".join(run("local", "decode", "colours.json", f"{name}.csv").stdout.split())
+        assert ("An estimate outside its interval" in shown) == said
 
 
 @pytest.mark.parametrize("number", [1, 10])

@@ -261,7 +261,8 @@ def local_encode(
             client = Client(made, device, written)
             messages.append(client.report(typed, "" if occasion is None else occasion))
             changed.update(_name_change(typed, made))
-    _warn_of_changes(changed, len(messages))
+    if store is None:  # a real device says nothing about its value, not even to its own log
+        _warn_of_changes(changed, len(messages))
     if json:
         texts = [message.hex() if form == "cbor" else message.decode() for message in messages]
         print_json({"collection": made.id, "form": form, "bytes": client.wire.size if messages else None, "messages": texts})
