@@ -35,7 +35,10 @@ TURNS, CLIENTS, SECONDS, REQUESTS = 300, 8, 8.0, 10_000
 WARM_REQUESTS = 10_000
 """Requests that fill the caches, whose sizes are bounded, before memory is measured."""
 QUERY = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean_pay FROM people WHERE pay > {} GROUP BY dept"
-PAGES = ("/", "/t/people", "/t/people/ask", "/asks", "/b", "/r", "/people", "/me", "/trail", "/state", "/lab")
+PAGES = (
+    "/", "/t/people", "/t/people/ask", "/t/people/policy", "/asks", "/b", "/r", "/p", "/people", "/me", "/trail",
+    "/state", "/lab", "/api", "/errors",
+)  # fmt: skip
 LOMAS_SECONDS = 60
 LOMAS_BY_HAND = {"answer": 1.9, "estimate": 1.2}
 """Seconds, medians, timing defence set to 0, the same table and query; taken once, on a busy machine with two cores."""

@@ -241,7 +241,7 @@ def test_a_publication_that_fails_tells_it_at_the_end_of_a_class(tmp_path: Path)
         raise EngineFailed
 
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0), epsilon=40), "ada", "bob") as service:
+    with start_service(configure(tmp_path / "data", classes=(2.5, 9.0), epsilon=40), "ada", "bob") as service:
         service.change_engine(broken)
         heads = service.add_publication(PLAN)
         service.control.enqueue("publication", heads.id, {"step": "publish"})
@@ -252,7 +252,7 @@ def test_a_publication_that_fails_tells_it_at_the_end_of_a_class(tmp_path: Path)
         assert service.find(asked).state is AskState.RUNNING
         assert not service.list_entries(FailureRecorded)
         assert service.control.find_publication(heads.id) == heads
-        assert time.monotonic() - runs[0] < 0.9
+        assert time.monotonic() - runs[0] < 2.4, "the machine is too busy to look before the end of the class"
         assert service.wait(asked).state is AskState.FAILED
         while (found := service.control.find_publication(heads.id)) == heads:
             time.sleep(0.002)
