@@ -166,6 +166,8 @@ def format_interval(value: float, lower: float, upper: float) -> str:
     ('1,652 ± 24', '0 [0, 6]', '99.9 [98.1, 101.8]')
     >>> format_interval(40, 40, 40), format_interval(42.5, 42.5, 42.5)
     ('40 ± 0', '42.5 [42.5, 42.5]')
+    >>> format_interval(-20.329222, 0, 0)
+    '-20 [0, 0]'
     >>> format_interval(5.25, 1, inf)
     '5.25 [1.00, inf]'
     """
@@ -185,7 +187,7 @@ def _format_estimate(value: float, lower: float, upper: float, reliable: bool = 
     if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
         symmetric = upper - value == value - lower
         return EstimateText(f"{value:,}", f"± {upper - value:,}" if symmetric else f"[{lower:,}, {upper:,}]", not reliable)
-    width = upper - lower
+    width = upper - lower or 2 * abs(value - lower)  # a number outside an interval without width: how far it is from it
     digits = max(0, min(9, 1 - _decimal_exponent(width / 2))) if 0 < width < inf else _decimals_of(value)
     shown, low, high = (
         _format_decimal(number, digits, rounding)
@@ -219,6 +221,15 @@ def count_things(number: int, singular: str) -> str:
     ('1 key', '1,200 keys')
     """
     return f"{number:,} {singular}{'s' * (number != 1)}"
+
+
+def count_people(number: int, kind: str = "") -> str:
+    """A number of people, in words.
+
+    >>> count_people(1), count_people(1200, "honest ")
+    ('1 person', '1,200 honest people')
+    """
+    return f"{number:,} {kind}{'person' if number == 1 else 'people'}"
 
 
 def _format_rows(answer: Any, limit: int | None) -> tuple[list[str], list[TableRow]]:

@@ -34,6 +34,7 @@ from discreet.local import (
     plan_collection,
     simulate_recovery,
 )
+from discreet.local.charts import list_spending
 from discreet.planner import Histogram, Mean, plan
 from discreet.remote.connection import check_token
 from discreet.serve.config import read_config
@@ -149,6 +150,7 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "local collection": (choose_oracle, Listed),
     "local encode": (Client.report,),
     "local decode": (count_collection, decode),
+    "local days": (list_spending,),
     "local simulate": (simulate_recovery,),
     "local vectors": (),
     "local shuffle": (discreet.shuffled_epsilon,),
@@ -172,7 +174,7 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
 
 GIVEN_BY_THE_COMMAND = {
     "self", "args", "options", "progress", "bits", "create", "location", "parameter", "path", "kind", "event", "rtol",
-    "figure", "numbers", "samples", "memory",
+    "figure", "numbers", "samples", "memory", "on_progress",
 }  # fmt: skip
 """Parameters that the command itself sets, so that no error about them reaches a shell."""
 

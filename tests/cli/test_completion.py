@@ -52,7 +52,7 @@ def complete(line: str, shell: str, folder: Path) -> set[str]:
 
 
 LINES = {
-    "discreet local ": {"plan", "collection", "encode", "decode", "simulate", "vectors", "shuffle"},
+    "discreet local ": {"plan", "collection", "encode", "decode", "days", "simulate", "vectors", "shuffle"},
     "discreet local simulate --oracle h": {"hashed", "hadamard"},
     "discreet led": {"ledger"},
     "discreet ask ": {"people.csv"},

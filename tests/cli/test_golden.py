@@ -83,6 +83,7 @@ CASES = {
     "discreet ledger rotate-key hr.ledger --json": "old new",
     "discreet local collection colours --values red,green --epsilon 2 --lifetime 10 --json": "",
     "discreet local collection hours --range 0:23 --missing none --epsilon 1 --oracle projective --json": "",
+    "discreet local days colours.json --days 2 --json": "",
     "discreet local decode colours.json reports.csv --norm-sub --hostile 1% --json": "",
     "discreet local decode colours.json reports.csv --top 1 --json": "",
     "discreet local encode colours.json --value red --json": "messages",

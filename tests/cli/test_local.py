@@ -301,3 +301,100 @@ def test_what_an_answer_cannot_have_is_refused_by_its_flag(tmp_path: Path) -> No
         done = run("local", "decode", tmp_path / f"{name}.json", tmp_path / f"{name}.csv", *given)
         assert (done.returncode, done.stdout) == (2, ""), (name, given)
         assert flag in done.stderr, done.stderr
+
+
+def test_a_list_of_values_loses_its_spaces_may_be_a_file_and_is_echoed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "settings.txt").write_text("".join(f" setting {i} \n" for i in range(200)))
+    shown = run("local", "collection", "settings", "--values", "@settings.txt", "--epsilon", 1)
+    assert "201 values (setting 0, setting 1," in " ".join(shown.stdout.split())
+    assert ", …, other)" in " ".join(shown.stdout.split())
+    assert Collection.read(Path("settings.json").read_bytes()).domain.labels[199] == "setting 199"
+    assert local("collection", "two", "--values", "red, green", "--epsilon", 1)["values"] == 3
+    assert Collection.read(Path("two.json").read_bytes()).domain.labels == ("red", "green", "other")
+
+
+def test_encode_says_how_many_values_were_changed(colours: Collection, tmp_path: Path) -> None:
+    done = feed(tmp_path, "red\nmauve\nred,green\n\nother\n", "encode", "colours.json")
+    assert b"5 values, 3 as other." in done.stderr
+    assert b"discreet help local#several-values" in done.stderr
+    device = ("--store", "device.db", "--occasion", "0")
+    assert feed(tmp_path, "mauve\n", "encode", "colours.json", *device).stderr == b""
+    assert b"comma" not in feed(tmp_path, "red\nmauve\n", "encode", "colours.json").stderr
+    local("collection", "hours", "--range", "0:23", "--epsilon", 1)
+    assert b"2 values, 1 clipped to 0 \xe2\x80\xa6 23." in feed(tmp_path, "7\n99\n", "encode", "hours.json").stderr
+    wrong = feed(tmp_path, "7\n3.7\n", "encode", "hours.json")
+    assert (wrong.returncode, wrong.stdout) == (2, b"")
+    assert b"line 2 of stdin" in wrong.stderr
+
+
+def test_reports_of_another_collection_give_no_rows_but_both_ids(colours: Collection, tmp_path: Path) -> None:
+    other = local("collection", "other", "--values", "red,green,blue", "--epsilon", 1)
+    (tmp_path / "r.jsonl").write_bytes(feed(tmp_path, "red\n" * 3, "encode", "other.json").stdout)
+    for more in ((), ("--json",), ("--csv",)):
+        done = run("local", "decode", "colours.json", "r.jsonl", *more)
+        assert (done.returncode, done.stdout) == (2, "")
+        for word in ("no report of 3", "another collection", other["id"][:16], colours.id[:16]):
+            assert word in done.stderr
+
+
+def test_reasons_are_explained_and_joint_intervals_stand_in_one_column(colours: Collection, tmp_path: Path) -> None:
+    sent = feed(tmp_path, "red\n" * 50, "encode", "colours.json").stdout
+    (tmp_path / "r.jsonl").write_bytes(sent + sent[: sent.index(b"\n") + 1] + b"spam\n")
+    words = " ".join(run("local", "decode", "colours.json", "r.jsonl", "--top", 2, "--confidence", "95%").stdout.split())
+    for said in ("Rejected as duplicate: sent again", "Rejected as length:", "Leave out --top to see the other 2."):
+        assert said in words
+    assert words.count("joint interval ") == 1
+    assert words.count("[0,") + words.count("[50, 50]") <= 3
+    assert "Rejected as" not in run("local", "decode", "colours.json", "r.jsonl", "--json").stdout
+
+
+def test_an_estimate_outside_its_cut_interval_is_explained(colours: Collection, tmp_path: Path) -> None:
+    (tmp_path / "sure.csv").write_text("y\n" + "0\n" * 200)
+    (tmp_path / "mixed.csv").write_text("y\n" + "0\n1\n2\n3\n" * 50)
+    found = local("decode", "colours.json", "sure.csv")["rows"][0]
+    assert found["estimate"] > found["upper"] == 200
+    for name, said in (("sure", True), ("mixed", False)):
+        shown = " ".join(run("local", "decode", "colours.json", f"{name}.csv").stdout.split())
+        assert ("An estimate outside its interval" in shown) == said
+
+
+@pytest.mark.parametrize("number", [1, 10])
+def test_a_crowd_that_does_not_help_is_named(number: int) -> None:
+    words = " ".join(run("local", "shuffle", "--n", number, "--epsilon0", 1, "--delta", "1e-6").stdout.split())
+    assert "does not help" in words
+    assert ("1 honest person," in words) == (number == 1)
+    helped = run("local", "shuffle", "--n", "1e4", "--epsilon0", 1, "--delta", "1e-6").stdout
+    assert "does not help" not in " ".join(helped.split())
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [("k-rr", "direct"), ("SUE", "symmetric-unary"), ("oue", "optimised-unary"), ("olh", "hashed"), ("hr", "hadamard"),
+     ("pgr", "projective")],
+)  # fmt: skip
+def test_oracles_have_the_names_of_the_literature(alias: str, name: str) -> None:
+    given = ("shuffle", "--n", 100, "--epsilon0", 1, "--delta", "1e-6", "--values", 9, "--oracle")
+    assert local(*given, alias)["epsilon"] == local(*given, name)["epsilon"]
+
+
+def test_days_add_up_until_the_client_stops(colours: Collection, tmp_path: Path) -> None:
+    rows = local("days", "colours.json", "--days", 7)["days"]
+    assert [row["fresh"] for row in rows] == [pytest.approx(2 * day) for day in range(1, 8)]
+    assert [row["allowed"] for row in rows] == [pytest.approx(min(2 * day, 10)) for day in range(1, 8)]
+    write_collection(tmp_path / "sites.json", *KINDS["rappor"][:2])
+    done = run("local", "days", "sites.json", "--states", 2, "--plot", "days.svg")
+    assert done.returncode == 0
+    assert "memoised" in done.stdout
+    assert (tmp_path / "days.svg").read_text().startswith("<svg")
+
+
+def test_a_large_epsilon_is_warned_of_and_a_plan_takes_1e6() -> None:
+    assert local("plan", "--values", 100, "--n", "1e6", "--epsilon", 5)["warnings"] == []
+    [warning] = local("plan", "--values", 100, "--n", 1_000_000, "--epsilon", 6)["warnings"]
+    assert "protects little" in warning
+    better = " ".join(run("local", "plan", "--values", 100, "--n", 1000, "--epsilon", 16).stdout.split())
+    assert "no nearer" in better
+    assert "what it costs to trust no curator" not in better

@@ -270,14 +270,34 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
     "local collections": [
         ("local plna --values 5", 2, "plna", "plan"),
         ("local plan --epsilon 1 --n 100", 2, "--values", "Example: discreet local plan"),
-        ("local plan --values 100 --epsilon 1", 2, "--epsilon --n --error", "[Ll]eave out exactly one"),
+        ("local plan --values 100 --epsilon 1", 2, "--epsilon --n --error one", "--n or --error"),
+        ("local plan --values 100", 2, "--epsilon --n --error none", "give two|Give two"),
+        ("local plan --values 100 --n 100 --error 5", 2, "--error 5: share", "--error 5%"),
+        ("local plan --values 100 --n 100 --error 150%", 2, "--error 150% share", "--error 5%"),
+        ("local plan --values 100 --n 1.5 --epsilon 1", 2, "--n 1.5", "--n 1000000"),
+        ("local plan --values 9 --epsilon 1 --n 100 --plot no/plan.svg", 2, "--plot no/plan.svg folder", "exists"),
+        ("local plan --values 9 --epsilon 1 --n 100 --confidence 95", 2, "--confidence 95", "--confidence 95%"),
         ("local plan --values 100 --epsilon 1 --n 100 --error 1%", 2, "--epsilon --n --error", "[Ll]eave out exactly one"),
         ("local plan --values 1 --epsilon 1 --n 100", 2, "--values 1", "2"),
         ("local plan --values 100 --epsilon 0 --n 100", 2, "--epsilon 0", "above 0"),
         ("local plan --values 100 --epsilon 1 --error 1e-9", 2, "--error people", "larger"),
         ("local plan --values 9 --epsilon 1 --n 100 --plot plan.txt", 2, "--plot plan.txt", r"\.svg"),
         ("local collection c --epsilon 1", 2, "--values missing", "--range 0:23"),
-        ("local collection c --values a,a --epsilon 1", 2, "--values twice", "once"),
+        ("local collection c --values a,a --epsilon 1", 2, "--values 'a' twice", "once"),
+        ('local collection c --values "a, a" --epsilon 1', 2, "--values 'a' twice", "once"),
+        ('local collection c --values "" --epsilon 1', 2, "--values empty", "name"),
+        ("local collection c --values a,,b --epsilon 1", 2, "--values 2 empty", "--missing none"),
+        ("local collection c --values a,other --epsilon 1", 2, "--values `other`", "--only"),
+        ("local collection c --values good.csv --epsilon 1", 2, "--values good.csv file", "--values @good.csv"),
+        ("local collection c --values @none.txt --epsilon 1", 2, "--values @none.txt", "one value in each line"),
+        ("local collection c --values @empty.csv --epsilon 1", 2, "--values empty", "name"),
+        ("local collection c --values red --only --epsilon 1", 2, "--values red one", "two or more"),
+        ("local collection c --values a,b --missing a --epsilon 1", 2, "--missing 'a' value", "another name"),
+        ("local collection c --values a,b --missing '' --epsilon 1", 2, "--missing empty", "--missing none"),
+        ("local collection c --range 5:1 --epsilon 1", 2, "--range 5:1 below", "--range 1:5"),
+        ("local collection c --range 0:23 --step 50 --epsilon 1", 2, "--step 50 bucket", "at most 23"),
+        ("local collection c --range 0:23 --missing 7 --epsilon 1", 2, "--missing 7 bucket", "another name"),
+        ("local collection c --values a,b --epsilon 1 --oracle flh", 2, "--oracle flh", "FixedHashed"),
         ("local collection c --values a,b --epsilon 1 --lifetime 0.5", 2, "--lifetime 0.5", "[Rr]aise"),
         ("local collection c --values a,b --epsilon 1 --oracle projectiv", 2, "--oracle projectiv", "projective"),
         ("local collection c --range 0-23 --epsilon 1", 2, "--range 0-23", "--range 0:23"),
@@ -288,6 +308,21 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("local encode colours.json --value red --occasion d", 2, "--occasion --store", "--store device.db"),
         ("local encode colours.json --value red --form xml", 2, "--form xml", "json or cbor"),
         ("local encode hours.json --value noon", 2, "--value integer", "integers such as 7"),
+        ("local encode hours.json --value 3.7", 2, "--value integer 23 rounds", "integers such as 7"),
+        ("local encode colours.json --missing", 2, "--missing", "--missing none"),
+        ("local encode cut.json --value red", 2, "COLLECTION cut.json bytes", "discreet local collection"),
+        ("local encode edited.json --value red", 2, "COLLECTION edited.json edited 'more'", "discreet local collection"),
+        ("local encode lacking.json --value red", 2, "COLLECTION lacking.json lacks lifetime", "discreet local collection"),
+        ("local days colours.json --days 0", 2, "--days 0", "larger"),
+        ("local days colours.json --days 1000000", 2, "--days 1000000", "fewer"),
+        ("local decode colours.json good.csv --table reports", 2, "--table reports file", "[Ll]eave it out"),
+        ("local decode colours.json tables.duckdb", 2, "--table 'reports' people", "--table people"),
+        ("local decode colours.json none.duckdb", 4, "none.duckdb file", "path"),
+        ("local decode colours.json noreport.cbor", 2, "REPORTS noreport.cbor report", "encode"),
+        ("local decode colours.json noreport.jsonl", 2, "REPORTS noreport.jsonl report", "encode"),
+        ("local decode colours.json wide.csv", 2, "REPORTS wide.csv 2 number", "pinned"),
+        ("local decode colours.json hours.jsonl", 2, "REPORTS hours.jsonl 16|collection", "pinned"),
+        ("local decode colours.json good.csv --hostile 150%", 2, "--hostile 150%", "between 0 and 1"),
         ("local decode colours.json people.csv", 2, "REPORTS 'y'", "column|name it"),
         ("local decode colours.json none.csv", 4, "none.csv", "path"),
         ("local decode colours.json good.csv --hostile 3", 2, "--hostile 3", "between 0 and 1"),
@@ -355,6 +390,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = [*shlex.split(line), "--epsilon", "1"]
         assert run("local", "collection", *words, "--out", folder / f"{words[0]}.json").returncode == 0
     (folder / "good.csv").write_text("y\n0\n1\n", encoding="utf-8")
+    for name in ("noreport.cbor", "noreport.jsonl"):
+        (folder / name).write_bytes(b"")
+    (folder / "wide.csv").write_text("y\n7\n8\n", encoding="utf-8")
+    (folder / "hours.jsonl").write_text(run("local", "encode", folder / "hours.json", "--value", "7").stdout)
+    colours = json.loads((folder / "colours.json").read_text(encoding="utf-8"))
+    (folder / "cut.json").write_text(json.dumps(colours)[:100], encoding="utf-8")
+    (folder / "edited.json").write_text(json.dumps(colours | {"more": 1}), encoding="utf-8")
+    (folder / "lacking.json").write_text(json.dumps({k: v for k, v in colours.items() if k != "lifetime"}))
     (folder / "binary.csv").write_bytes(bytes(range(256)) * 40)
     (folder / "latin.csv").write_bytes("id,stra\xdfe\n1,M\xfcnchen\n".encode("latin-1") * 3)
     (folder / "folder").mkdir()
@@ -422,6 +465,10 @@ SECTIONS = {
     "plan mean --epsilon 1 --n 100": "planning#what-can-be-planned",
     "policy init people.csv --unit id --out policy.toml": "asking#the-policy-file",
     "publish typo-plan.toml --dry-run": "publishing#the-plan-file",
+    "local plan --values 100 --epsilon 1": "local#planning",
+    "local encode hours.json --value noon": "local#a-collection-from-end-to-end",
+    "local decode colours.json none.duckdb": "local#decoding-where-the-reports-are",
+    "local decode colours.json none.csv": "local#decoding-where-the-reports-are",
 }
 """The section that explains what went wrong, by the command."""
 

@@ -52,7 +52,10 @@ def test_the_errors_are_those_of_plans_and_the_crossing_is_where_the_recommendat
     at = next(row for row in data(chart) if row["oracle"] == "subset" and row["epsilon"] == 1)
     row = next(row for row in plan_collection(100, n=10**6, epsilon=1).rows if row.name == "subset")
     assert at["error"] == pytest.approx(row.half_width)
-    crossing = chart.spec["layer"][-1]["data"]["values"][0]["epsilon"]
+    crossings = {each["oracle"]: each["epsilon"] for each in chart.spec["layer"][-1]["data"]["values"]}
+    assert all(f"{at:.2g} ({name})" in chart.spec["title"]["subtitle"][-1] for name, at in crossings.items())
+    assert all(layer["mark"]["type"] != "text" for layer in chart.spec["layer"])
+    crossing = crossings["projective"]
     names = [plan_collection(100, n=10**6, epsilon=crossing * scale).recommended.name for scale in (0.9, 1.1)]
     assert names == ["projective", "direct"]
     assert chart.to_svg().startswith("<svg")

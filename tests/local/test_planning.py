@@ -51,3 +51,15 @@ def test_a_plan_says_what_it_recommends_and_what_cannot_be_seen() -> None:
     shown = repr(plan_collection(10_000, n=10_000, epsilon=1))
     for word in ("Use projective", "trusted curator", "Nothing below"):
         assert word in " ".join(shown.split())
+
+
+def test_a_curator_is_praised_only_where_one_is_better() -> None:
+    for epsilon in (1, 16):
+        plan = plan_collection(100, n=1000, epsilon=epsilon)
+        better = plan.central_half_width < plan.recommended.half_width
+        assert ("trust no curator" in repr(plan)) == better == (epsilon == 1)
+
+
+def test_an_error_is_a_share() -> None:
+    with pytest.raises(BadParameter, match="below 1"):
+        plan_collection(100, n=1000, error=1)

@@ -8,7 +8,7 @@ from math import inf, log
 import pytest
 from scipy.stats import binom
 
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, BadValues
 from discreet.local.longitudinal import unpack_bits
 from discreet.local.rappor import BasicRappor, Rappor
 from discreet.testing import seeded_bits
@@ -318,3 +318,19 @@ def test_days_and_shards_add_up():
     both = one + two
     assert both.n == 100
     assert (both.ones == one.ones + two.ones).all()
+
+
+def test_noise_is_read_exactly_and_texts_in_utf8() -> None:
+    exact = Rappor(32, 2, 4, Fraction(1, 2), Fraction(1, 10), Fraction(3, 4), "x")
+    for given in ((0.5, 0.1, 0.75), ("1/2", "0.1", "3/4")):
+        found = Rappor(32, 2, 4, *given, "x")
+        assert found == exact
+        assert found.epsilon == exact.epsilon
+    for wrong in ("half", None, float("nan")):
+        with pytest.raises(BadParameter, match=r"^f is"):
+            Rappor(32, 2, 4, wrong, Fraction(1, 10), Fraction(3, 4), "x")  # type: ignore[arg-type]
+    assert exact.filter("naïve", 3) == exact.filter("naïve".encode(), 3)
+    assert (exact.filter_all(["é"]) == exact.filter_all(["é".encode()])).all()
+    for value in (7, chr(0xD800)):
+        with pytest.raises(BadValues, match="not all texts"):
+            exact.filter(value, 0)

@@ -1,8 +1,10 @@
 """`discreet local`: collections in which every person adds the noise: plan one, write it, encode, decode, simulate."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -19,13 +21,14 @@ from discreet.cli.options import (
     make_option,
     split_list,
 )
-from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_warning, show_progress
-from discreet.errors import BadParameter
+from discreet.cli.output import parse_number, print_data, print_json, print_styled, print_table, print_warning, show_progress
+from discreet.errors import BadParameter, DiscreetError, SourceRefused
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from discreet.local.collection import Collection
+    from discreet.local.decoding import LocalAnswer
     from discreet.local.domains import Domain
     from discreet.local.store import Store
 
@@ -37,6 +40,26 @@ local = App(
 app.add_typer(local, name="local", rich_help_panel=ASKING)
 
 ORACLES = ("direct", "symmetric-unary", "optimised-unary", "subset", "hashed", "hadamard", "projective")
+ALIASES = {
+    "k-rr": "direct", "krr": "direct", "grr": "direct", "sue": "symmetric-unary", "oue": "optimised-unary",
+    "ss": "subset", "olh": "hashed", "hr": "hadamard", "pgr": "projective",
+}  # fmt: skip
+"""Oracles as the literature abbreviates them."""
+REJECTED = {
+    "collection": "made for another collection",
+    "version": "made for another version of it, or of the message",
+    "length": "not laid out as the messages of this collection, or without one of its columns",
+    "range": "with a number that no client of it sends",
+    "duplicate": "sent again: the nonce was counted already",
+}
+"""Why a report is rejected, in words."""
+NO_REPORTS = "it holds no report", "encode some: discreet local encode --help"
+MAX_LABELS = 5
+MAX_ROWS = 40
+MAX_DAYS = 10_000
+ID_LENGTH = 16
+FIELDS = ("domain", "format", "lifetime", "mechanism", "name", "unit", "version")
+"""The fields of a collection's file."""
 FORMS = ("json", "cbor")
 TRUTHS = ("zipf", "flat")
 COLLECTION_PANEL, REPORT_PANEL = "Collection", "Report"
@@ -50,14 +73,16 @@ CollectionFile: TypeAlias = Annotated[
 Oracle: TypeAlias = Annotated[
     str | None,
     make_option(
-        COST_PANEL, f"{', '.join(ORACLES)}; the best of direct and projective, unless given.", "--oracle",
-        completer=complete_words(*ORACLES),
+        COST_PANEL, f"{', '.join(ORACLES)}; also k-rr, sue, oue, olh, hr, pgr. The best of direct and projective, unless "
+        "given.", "--oracle", completer=complete_words(*ORACLES),
     ),
 ]  # fmt: skip
 Picture: TypeAlias = Annotated[
     str | None, make_option(ANSWER_PANEL, "Draw it into this file: .svg, .png, .html or .json.", "--plot")
 ]
-Confidence: TypeAlias = Annotated[str, make_option(COST_PANEL, "The probability that an interval contains the truth.")]
+Confidence: TypeAlias = Annotated[
+    str, make_option(COST_PANEL, "The probability that an interval contains the truth: 0.95 or 95%.")
+]
 
 
 # -- plan ------------------------------------------------------------------------------------------------------------------
@@ -71,7 +96,7 @@ Confidence: TypeAlias = Annotated[str, make_option(COST_PANEL, "The probability 
 )
 def local_plan(
     values: Annotated[int, make_option(COLLECTION_PANEL, "How many values there are, with other and missing.")],
-    n: Annotated[int | None, make_option(COST_PANEL, "The number of people who report.", "--n")] = None,
+    n: Annotated[str | None, make_option(COST_PANEL, "The number of people who report: 1000000 or 1e6.", "--n")] = None,
     epsilon: Annotated[str | None, make_option(COST_PANEL, "The ε of each report.")] = None,
     error: Annotated[
         str | None, make_option(COST_PANEL, "The largest half-width, as a share of all people: 1% or 0.01.")
@@ -83,16 +108,17 @@ def local_plan(
 ) -> None:
     """Compare all oracles before anything is collected. Give two of people, ε and error; get the third."""
     from discreet._numbers import format_up
+    from discreet.formats import count_people
     from discreet.local.planning import plan_collection
 
     _check_chart(plot)
+    _check_two({"--n": n, "--epsilon": epsilon, "--error": error})
     found = plan_collection(
-        values, n=n, epsilon=_parse_optional(epsilon, "epsilon"),
-        error=None if error is None else _parse_share(error, "error"), confidence=parse_number(confidence, "confidence"),
+        values, n=None if n is None else _parse_count(n, "--n"), epsilon=_parse_optional(epsilon, "epsilon"),
+        error=None if error is None else _parse_error(error), confidence=_parse_share(confidence, "confidence"),
     )  # fmt: skip
     crowd = None if delta is None else found.shuffled_epsilon(parse_number(delta, "delta"))
-    if plot is not None:
-        found.plot(plot)
+    _draw(found.plot, plot)
     if json:
         shuffled = None if crowd is None else _describe_bounds(crowd) | {"delta": float(parse_number(str(delta), "delta"))}
         print_json(found.to_dict() | {"shuffled": shuffled})
@@ -103,7 +129,8 @@ def local_plan(
     if crowd is not None:
         print_styled(
             f"Shuffled: ε = {format_up(crowd.upper, 3)} at δ = {delta}, if an honest shuffler removes all names and all "
-            f"{found.n:,} people report honestly. Against the shuffler itself ε stays {format_up(found.epsilon, 4)}."
+            f"{count_people(found.n)} report honestly. Against the shuffler itself ε stays {format_up(found.epsilon, 4)}."
+            f"{_describe_crowd(crowd.upper, found.epsilon)}"
         )
     _note_picture(plot)
 
@@ -115,13 +142,17 @@ def local_plan(
     "collection",
     epilog="Examples:\n\n"
     "[bold]discreet local collection colours --values red,green,blue --epsilon 1 --lifetime 10[/bold]\n\n"
-    "[bold]discreet local collection hours --range 0:23 --epsilon 2 --out hours-v2.json --version 2[/bold]",
+    "[bold]discreet local collection hours --range 0:23 --epsilon 2 --out hours-v2.json --version 2[/bold]\n\n"
+    "[bold]discreet local collection settings --values @settings.txt --epsilon 1[/bold]: one value in each line",
 )
 def local_collection(
     name: Annotated[str, typer.Argument(help="What is asked, in a word: the name of the collection.")],
     epsilon: Annotated[str, make_option(COST_PANEL, "The ε of each report.")],
     values: Annotated[
-        str | None, make_option(COLLECTION_PANEL, "The values: red,green,blue. All others are reported as other.")
+        str | None,
+        make_option(
+            COLLECTION_PANEL, "The values: red,green,blue, or @values.txt with one in each line. All else is other."
+        ),
     ] = None,
     range_: Annotated[
         str | None, make_option(COLLECTION_PANEL, "Or integers: 0:23. Those outside are clipped.", "--range")
@@ -147,6 +178,7 @@ def local_collection(
     from discreet._numbers import format_up
     from discreet.local.choosing import choose_oracle
     from discreet.local.collection import Collection, Lifetime, least_cost
+    from discreet.local.planning import warn_of_epsilon
     from discreet.local.wire import Form, Wire
 
     domain = _parse_domain(values, range_, step, missing, only=only)
@@ -170,13 +202,16 @@ def local_collection(
             },
         })  # fmt: skip
         return
-    times = "once" if life.per == "once" else f"{life.reports} times"
+    times = "once" if life.reports == 1 else f"{life.reports} times"
     print_styled(f"Collection written to {path}.", "bold")
+    each = format_up(mechanism.epsilon, 4)
     print_styled(
-        f"{domain.size:,} values by {kind}, ε = {format_up(mechanism.epsilon, 4)} a report. A device reports {times}: ε = "
-        f"{format_up(life.epsilon, 4)} for life, between {life.condition}. A message has {sizes['json']} bytes of JSON or "
-        f"{sizes['cbor']} of CBOR."
+        f"{domain.size:,} values ({_list_labels(domain)}) by {kind}, ε = {each} a report. A device reports {times}: ε = "
+        f"{format_up(life.epsilon, 4)} for life, between {life.condition.partition(';')[0]}. A message "
+        f"has {sizes['json']} bytes of JSON or {sizes['cbor']} of CBOR."
     )
+    for warning in warn_of_epsilon(life.epsilon, "for life"):
+        print_warning(warning)
     print_styled(f"Clients pin the id: {made.id}")
     for warning in made.warnings:
         print_warning(warning.replace("`missing`", "--missing none").replace("`other`", "`other`: leave out --only"))
@@ -217,12 +252,19 @@ def local_encode(
     made, written = _read_collection(collection, pin), _parse_form(form)
     is_single = value is not None or missing
     _check_device(store, occasion, both=value is not None and missing)
+    _check_missing(made, missing)
     given: Iterable[str | None] = [None if missing else value] if is_single else _read_values(store)
     stores: Iterator[Store] = iter([FileStore(store)] if store is not None else iter(MemoryStore, None))
     messages: list[bytes] = []
-    for text, device in zip(given, stores, strict=False):
-        client = Client(made, device, written)
-        messages.append(client.report(_parse_value(text, made), "" if occasion is None else occasion))
+    changed: Counter[str] = Counter()
+    with _explain("docs/local.md#a-collection-from-end-to-end"):
+        for line, (text, device) in enumerate(zip(given, stores, strict=False), 1):
+            typed = _parse_value(text, made, "--value" if is_single else f"line {line} of stdin")
+            client = Client(made, device, written)
+            messages.append(client.report(typed, "" if occasion is None else occasion))
+            changed.update(_name_change(typed, made))
+    if store is None:  # a real device says nothing about its value, not even to its own log
+        _warn_of_changes(changed, len(messages))
     if json:
         texts = [message.hex() if form == "cbor" else message.decode() for message in messages]
         print_json({"collection": made.id, "form": form, "bytes": client.wire.size if messages else None, "messages": texts})
@@ -252,7 +294,7 @@ def local_decode(
             autocompletion=complete_files(*TABLE_SUFFIXES, ".cbor"),
         ),
     ],
-    table: Annotated[str | None, make_option(REPORT_PANEL, "The table of a database.")] = None,
+    table: Annotated[str | None, make_option(REPORT_PANEL, "The table of a database; reports, unless given.")] = None,
     layout: Annotated[
         str | None,
         make_option(
@@ -297,18 +339,25 @@ def local_decode(
     _check_chart(plot)
     made = _read_collection(collection)
     texts = None if candidates is None else _read_candidates(candidates)
-    with _name_flags(candidates="--candidates", consistent="--norm-sub", hostile_share="--hostile", layout="--layout"):
+    share, level = _parse_share(hostile, "--hostile", most=1), _parse_share(confidence, "confidence")
+    with (
+        _name_flags(candidates="--candidates", consistent="--norm-sub", hostile_share="--hostile", layout="--layout"),
+        _explain("docs/local.md#decoding-where-the-reports-are"),
+    ):
+        _check_table(reports, table)
+        counted = _count(made, reports, table, layout)
         shown = decode_collection(
-            made, _count(made, reports, table, layout), candidates=texts, confidence=parse_number(confidence, "confidence"),
-            hostile_share=_parse_share(hostile, "--hostile"), consistent=norm_sub,
-        )  # fmt: skip
+            made, counted, candidates=texts, confidence=level, hostile_share=share, consistent=norm_sub
+        )
+    _refuse_nothing(made, reports, counted)
+    joint = simultaneous or top is not None
     if isinstance(shown, MeanAnswer):
         _check_mean(top=top, plot=plot)
     else:
+        values = len(shown.rows)
         shown = shown.simultaneous() if simultaneous else shown
         shown = shown if top is None else shown.top(top)
-        if plot is not None:
-            shown.plot(plot, title=made.name, joint=simultaneous or top is not None)
+        _draw(partial(shown.plot, title=made.name, joint=joint), plot)
     if json:
         print_json(shown.to_dict() | {"collection": made.id})
     elif csv:
@@ -316,8 +365,94 @@ def local_decode(
     else:
         from rich.console import Console
 
-        Console().print(shown)
+        if isinstance(shown, MeanAnswer) or not joint:
+            Console().print(shown)
+        else:
+            Console().print(_make_joint_table(shown))
+        for note in _explain_answer(shown.rows, shown.rejected):
+            print_styled(note, "none")
+        if top is not None and top < values:
+            print_styled(f"Leave out --top to see the other {values - top:,}.", "none")
+        if len(shown.rows) > MAX_ROWS:
+            print_styled("--csv and --json print all rows.", "none")
         _note_picture(plot)
+
+
+def _make_joint_table(shown: "LocalAnswer") -> Any:
+    """The table of an answer whose only intervals are the joint ones: they stand in one column."""
+    from discreet.formats import add_rich_notes, format_value, make_rich_table
+
+    consistent = any(row.consistent is not None for row in shown.rows)
+    rows = [*shown.rows[:MAX_ROWS], *([] if shown.total is None else [shown.total])]
+    lines = [
+        [
+            str(row.label), format_value(row.value, row.joint_lower, row.joint_upper),
+            f"[{row.joint_lower:,.0f}, {row.joint_upper:,.0f}]",
+            *([] if not consistent else [f"{row.consistent:,.0f}" if row.consistent is not None else ""]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    header = ["value", "people", "joint interval", *(["consistent"] if consistent else [])]
+    cut = [f"The first {MAX_ROWS} of {len(shown.rows):,} values."] if len(shown.rows) > MAX_ROWS else []
+    return add_rich_notes(make_rich_table(None, header, lines), [*cut, *(note.strip() for note in shown.list_notes())])
+
+
+def _explain_answer(rows: Any, rejected: Mapping[str, int]) -> list[str]:
+    """Say what the notes of an answer leave open: estimates outside their intervals, and what the reasons mean."""
+    notes = []
+    if any(row.value > row.upper or 0 <= row.value < row.lower for row in rows):
+        notes.append("An estimate outside its interval is no mistake: only the interval is cut to what is possible.")
+    kinds = [kind for kind, count in rejected.items() if count and kind in REJECTED]
+    return notes + [f"Rejected as {kind}: {REJECTED[kind]}." for kind in kinds]
+
+
+def _refuse_nothing(made: "Collection", reports: str, counted: Any) -> None:
+    """Refuse to estimate from no report, and say why there is none."""
+    if counted.n:
+        return
+    received = counted.received
+    if not received:
+        raise BadParameter("reports", repr(reports), *NO_REPORTS)
+    words = [f"{count:,} {REJECTED.get(kind, kind)}" for kind, count in counted.rejected.items() if count]
+    found = _find_sent_id(reports)
+    hint = "check that the collection is the one that the clients pinned"
+    if found is not None and found != made.id[: len(found)]:
+        words.append(f"the first is of the collection {found}, and this one is {made.id[: len(found)]}")
+        hint = "decode it with the collection that the clients pinned"
+    raise BadParameter("reports", repr(reports), f"no report of {received:,} was accepted: {'; '.join(words)}", hint)
+
+
+def _find_sent_id(reports: str) -> str | None:
+    """The first digits of the id of the collection that the first JSON message of a file names."""
+    from json import loads
+
+    try:
+        with open(reports, "rb") as file:
+            found = loads(file.readline(4096))["c"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) and len(found) == ID_LENGTH and found.isalnum() else None
+
+
+def _check_table(reports: str, table: str | None) -> None:
+    """Refuse --table for what is no database, and a database that is not there; list the tables of one that has others."""
+    path = Path(reports)
+    is_file = path.suffix.lower() in (*TABLE_SUFFIXES, ".cbor", ".jsonl", ".json") or reports == "-"
+    is_database = path.suffix.lower() in (".duckdb", ".db")
+    if table is not None and is_file and not is_database:
+        raise BadParameter("--table", repr(table), "only a database has tables, and REPORTS is one file", "leave it out")
+    if not is_database:
+        return
+    if not path.exists():
+        raise SourceRefused(f"{reports!r}: there is no such file", "check the path")
+    from discreet.engines.duckdb.connection import list_tables
+
+    names = list_tables(path)
+    wanted = "reports" if table is None else table
+    if names and wanted.rpartition(".")[2].lower() not in {name.lower() for name in names}:
+        shown = ", ".join(names[:MAX_LABELS]) + ", …" * (len(names) > MAX_LABELS)
+        reason = f"the tables of {reports} are {shown}"
+        raise BadParameter("--table", repr(wanted), reason, f"name one: --table {names[0]}")
 
 
 def _check_mean(**given: Any) -> None:
@@ -355,6 +490,8 @@ def _count(made: "Collection", reports: str, table: str | None, layout: Any) -> 
     from discreet.local.wire import Form
 
     if reports != "-":
+        if Path(reports).is_file() and not Path(reports).stat().st_size:
+            raise BadParameter("reports", repr(reports), *NO_REPORTS)
         return count_collection(made, reports, table=table, layout=layout)
     if sys.stdin.isatty():
         raise BadParameter("reports", "-", "stdin is a terminal", "pipe messages into it, or name a file")
@@ -398,16 +535,55 @@ def local_simulate(
     with show_progress("simulating …") as on_progress:
         found = simulate_recovery(
             values, _parse_count(n, "--n"), parse_number(epsilon, "epsilon"), oracle=_parse_oracle(oracle), truth=truth,
-            seed=seed, confidence=parse_number(confidence, "confidence"), on_progress=on_progress,
+            seed=seed, confidence=_parse_share(confidence, "confidence"), on_progress=on_progress,
         )  # fmt: skip
-    if plot is not None:
-        found.plot(plot)
+    _draw(found.plot, plot)
     if json:
         print_json(found.to_dict())
         return
     from rich.console import Console
 
     Console().print(found)
+    _note_picture(plot)
+
+
+# -- days ------------------------------------------------------------------------------------------------------------------
+
+
+@local.command(
+    "days",
+    epilog="Examples:\n\n[bold]discreet local days colours.json[/bold]\n\n"
+    "[bold]discreet local days sites.json --days 90 --states 3 --plot days.svg[/bold]: a value that changes twice",
+)
+def local_days(
+    collection: CollectionFile,
+    days: Annotated[int, make_option(COST_PANEL, "How many days, with a report on each.")] = 365,
+    states: Annotated[
+        int, make_option(COST_PANEL, "Where noise is memoised: how many values, or states, a device has in that time.")
+    ] = 1,
+    plot: Picture = None,
+    json: Json = False,
+) -> None:
+    """Show what daily reports cost a device: ε after each day, with fresh noise and with what the collection allows."""
+    from discreet.local.charts import DAY_WORDS, draw_spending, list_spending
+
+    _check_chart(plot)
+    if days > MAX_DAYS:
+        raise BadParameter("--days", days, f"more than {MAX_DAYS:,}", "give fewer")
+    made = _read_collection(collection)
+    rows = list_spending(made, days, states)
+    _draw(partial(draw_spending, made, days, states=states), plot)
+    if json:
+        print_json({"collection": made.id, "days": rows})
+        return
+    from discreet._numbers import format_up
+
+    shown = [row for row in rows if row["day"] in (1, 7, 30, 90, 365, days)]
+    kinds = [name for name in rows[0] if name != "day"]
+    print_table(
+        f"ε of a device that reports every day: {made.name}", ["days", *(DAY_WORDS[kind] for kind in kinds)],
+        [[f"{row['day']:,.0f}", *(format_up(row[kind], 4) for kind in kinds)] for row in shown],
+    )  # fmt: skip
     _note_picture(plot)
 
 
@@ -472,6 +648,7 @@ def local_shuffle(
     from discreet._numbers import format_down, format_up
     from discreet.accounting.shuffling import pair_epsilon, shuffled_epsilon
     from discreet.events import shuffle
+    from discreet.formats import count_people
 
     people, start, at = _parse_count(n, "--n"), parse_number(epsilon0, "epsilon0"), parse_number(delta, "delta")
     if oracle is None and values is not None:
@@ -490,8 +667,8 @@ def local_shuffle(
         return
     print_styled(f"ε in [{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}] at δ = {delta}", "bold")
     print_styled(
-        f"{people:,} honest people, each report ε₀ = {format_up(start, 4)}, and a shuffler that removes all names. "
-        "Against the shuffler itself only ε₀ holds."
+        f"{count_people(people, 'honest ')}, each report ε₀ = {format_up(start, 4)}, and a shuffler that removes all names. "
+        f"Against the shuffler itself only ε₀ holds.{_describe_crowd(bounds.upper, start)}"
     )
 
 
@@ -502,9 +679,44 @@ def _parse_optional(text: str | None, name: str) -> "Fraction | None":
     return None if text is None else parse_number(text, name)
 
 
-def _parse_share(text: str, name: str) -> "Fraction":
+def _parse_share(text: str, name: str, most: int | None = None) -> "Fraction":
     """A share: 0.01 or 1%."""
-    return parse_number(text[:-1], name) / 100 if text.endswith("%") else parse_number(text, name)
+    found = parse_number(text[:-1], name) / 100 if text.endswith("%") else parse_number(text, name)
+    if most is not None and not 0 <= found <= most:
+        raise BadParameter(name, text, "not a share", "give one between 0 and 1, or between 0% and 100%")
+    if name == "confidence" and 1 < found < 100:
+        raise BadParameter("--confidence", text, "a probability is below 1", f"write --confidence {text.strip('%')}%"
+                           if found < 100 and not text.endswith("%") else "write --confidence 95%")  # fmt: skip
+    return found
+
+
+def _parse_error(text: str) -> "Fraction":
+    """The largest half-width, as a share of all people."""
+    found = _parse_share(text, "--error")
+    if found >= 1:
+        hint = f"write --error {text}%" if found < 100 and not text.endswith("%") else "write --error 5%"
+        raise BadParameter("--error", text, "it is a share of all people, and all of them are 100%", hint)
+    return found
+
+
+def _check_two(given: Mapping[str, str | None]) -> None:
+    """Refuse a plan that is given other than two of its three numbers."""
+    names = [flag for flag, text in given.items() if text is not None]
+    if len(names) == 2:
+        return
+    missing = [flag for flag in given if flag not in names]
+    reason = f"two of --n, --epsilon and --error give the third, and you gave {['none', 'one', '', 'three'][len(names)]}"
+    if missing:
+        hint = f"give {' or '.join(missing)} too" if names else "give two of them: --n 1000000 --epsilon 1"
+        raise BadParameter(missing[0], "missing", reason, hint)
+    raise BadParameter(names[-1], f"given with {' and '.join(names[:-1])}", reason, "leave out exactly one")
+
+
+def _describe_crowd(epsilon: float, local_epsilon: "Fraction") -> str:
+    """Say that the crowd does not help where ε is nearly that of one report."""
+    if epsilon < 0.9 * float(local_epsilon):
+        return ""
+    return " The crowd does not help here: ε is nearly that of one report. Take more people."
 
 
 def _parse_count(text: str, flag: str) -> int:
@@ -518,10 +730,14 @@ def _parse_count(text: str, flag: str) -> int:
 def _parse_oracle(text: str | None) -> str | None:
     if text is None:
         return None
+    text = ALIASES.get(text.lower(), text)
+    if text.lower() == "flh":
+        reason = "a few public hash functions, whose error does not fall with more people"
+        raise BadParameter("--oracle", "'flh'", reason, "take projective or hashed; in Python it is FixedHashed")
     if text not in ORACLES:
         from difflib import get_close_matches
 
-        near = get_close_matches(text, ORACLES, 1)
+        near = get_close_matches(text, (*ORACLES, *ALIASES), 1)
         hint = f"did you mean {near[0]}?" if near else f"take {', '.join(ORACLES)}"
         raise BadParameter("--oracle", repr(text), "not a known oracle", hint)
     return text.replace("-", " ")
@@ -536,7 +752,7 @@ def _parse_form(text: str) -> Any:
 
 
 def _parse_domain(values: str | None, range_: str | None, step: int, missing: str | None, *, only: bool) -> "Domain":
-    from discreet.local.domains import Integers, Listed
+    from discreet.local.domains import Integers
 
     if (values is None) == (range_ is None):
         given = "missing" if values is None else "given with --range"
@@ -544,17 +760,84 @@ def _parse_domain(values: str | None, range_: str | None, step: int, missing: st
     if values is not None:
         if step != 1:
             raise BadParameter("--step", step, "listed values have no steps", "leave it out")
-        return Listed(tuple(split_list(values, "--values", "red,green")), None if only else "other", missing)
+        return _parse_listed(values, missing, only=only)
     if only:
         raise BadParameter("--only", "given with --range", "integers outside are clipped", "leave it out")
-    low, _, high = str(range_).partition(":")
+    low_text, _, high_text = str(range_).partition(":")
     try:
-        return Integers(int(low), int(high), step, missing)
+        low, high = int(low_text), int(high_text)
     except ValueError:
         raise BadParameter("--range", repr(range_), "not two integers", "write --range 0:23") from None
+    if low >= high:
+        reason = "the first integer is not below the second"
+        raise BadParameter("--range", repr(range_), reason, f"write --range {high}:{low if low > high else high + 1}")
+    if step > high - low:
+        reason = f"all integers from {low} to {high} would share one bucket, and nothing would be asked"
+        raise BadParameter("--step", step, reason, f"give at most {high - low}")
+    domain = Integers(low, high, step, _clean_missing(missing))
+    if missing is not None and domain.labels.count(domain.labels[-1]) > 1:
+        raise BadParameter("--missing", repr(missing), "it is the name of a bucket", "take another name, such as none")
+    return domain
 
 
-def _parse_value(text: str | None, made: "Collection") -> str | int | None:
+def _parse_listed(text: str, missing: str | None, *, only: bool) -> "Domain":
+    """The values between commas, or in the lines of a file after @; spaces around them are left out."""
+    from discreet.local.domains import Listed
+
+    names = [name.strip() for name in _split_values(text)]
+    empty = _clean_missing(missing)
+    if not all(names):
+        place = names.index("") + 1
+        what = f"value {place} is empty" if len(names) > 1 else "it is empty"
+        raise BadParameter("--values", _shorten(text), what, "give each value a name; people without one: --missing none")
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+        raise BadParameter("--values", _shorten(text), f"{repeated[0]!r} stands in it twice", "name every value once")
+    if not only and "other" in names:
+        raise BadParameter("--values", _shorten(text), "`other` is added, so it would be in it twice",
+                           "leave it out once, or give --only")  # fmt: skip
+    if empty is not None and empty in (*names, *([] if only else ["other"])):
+        raise BadParameter("--missing", repr(missing), "it is the name of a value", "take another name, such as none")
+    if len(names) + (not only) + (empty is not None) < 2:
+        raise BadParameter("--values", _shorten(text), "everyone has the one value, and nothing would be asked",
+                           "list two or more, or leave out --only")  # fmt: skip
+    return Listed(tuple(names), None if only else "other", empty)
+
+
+def _split_values(text: str) -> list[str]:
+    from discreet.paths import read_text
+
+    if not text.startswith("@"):
+        if "," not in text and Path(text).is_file():
+            raise BadParameter("--values", repr(text), "a file, which would be one value of this name",
+                               f"read its lines: --values @{text}")  # fmt: skip
+        return split_list(text, "--values", "red,green")
+
+    def refuse(reason: str) -> BadParameter:
+        return BadParameter("--values", repr(text), reason, "name a file with one value in each line after the @")
+
+    lines = read_text(text[1:], refuse).splitlines()
+    return lines if lines else [""]
+
+
+def _clean_missing(text: str | None) -> str | None:
+    if text is not None and not text.strip():
+        raise BadParameter("--missing", repr(text), "it is empty", "give a name, such as --missing none")
+    return None if text is None else text.strip()
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
+def _list_labels(domain: "Domain") -> str:
+    """The first labels and the last, to see at once whether a list was read as it was meant."""
+    labels = domain.labels or ()
+    if len(labels) <= MAX_LABELS + 1:
+        return ", ".join(labels)
+    return f"{', '.join(labels[:MAX_LABELS])}, …, {labels[-1]}"
+
+
+def _parse_value(text: str | None, made: "Collection", where: str) -> str | int | None:
     """A value as the domain takes it."""
     from discreet.local.domains import Integers
 
@@ -563,7 +846,42 @@ def _parse_value(text: str | None, made: "Collection") -> str | int | None:
     try:
         return int(text)
     except ValueError:
-        raise BadParameter("--value", "not shown", "a value is no integer", "give integers such as 7") from None
+        reason = f"this collection takes integers from {made.domain.low} to {made.domain.high}, and rounds none"
+        raise BadParameter(where, "not an integer", reason, "give integers such as 7") from None
+
+
+def _check_missing(made: "Collection", missing: bool) -> None:
+    """Refuse --missing where it would be reported as another value."""
+    from discreet.local.domains import Texts
+
+    if missing and not isinstance(made.domain, Texts) and made.domain.missing is None:
+        reason = "this collection has no value for people without one"
+        raise BadParameter("--missing", "given", reason, "leave it out, or write a collection with --missing none")
+
+
+def _name_change(value: str | int | None, made: "Collection") -> list[str]:
+    """What a client reports in place of a value: `other`, or the end of a range."""
+    from discreet.local.domains import Integers, Listed
+
+    match made.domain:
+        case Listed() as listed if (listed.missing if value is None else value) not in listed.labels:
+            return [f"as {listed.other}", *(["comma"] if isinstance(value, str) and "," in value else [])]
+        case Integers(low=low, high=high) if isinstance(value, int) and not low <= value <= high:
+            return [f"clipped to {low} … {high}"]
+    return []
+
+
+def _warn_of_changes(changed: "Counter[str]", reports: int) -> None:
+    from discreet.formats import count_things
+
+    commas = changed.pop("comma", 0)
+    for what, times in changed.items():
+        print_warning(f"{count_things(reports, 'value')}, {times:,} {what}.")
+    if commas:
+        print_warning(
+            "A value with a comma is not in the list. A device reports one value: if it has several, let it draw one at "
+            "random, or ask for each in a collection of its own. See: discreet help local#several-values"
+        )
 
 
 def _allow(mechanism: Any, text: str) -> Any:
@@ -584,16 +902,41 @@ def _read_collection(path: str, pinned: str | None = None) -> "Collection":
     def refuse(reason: str) -> BadParameter:
         return BadParameter("collection", repr(path), reason, "check the path")
 
+    text = read_text(path, refuse).strip()
     try:
-        return Collection.read(read_text(path, refuse).strip(), pinned)
+        return Collection.read(text, pinned)
     except BadParameter as mistake:
         if mistake.name == "collection" and mistake.value == "no collection":
             hint = "write one: discreet local collection colours --values red,green --epsilon 1"
-            raise BadParameter("collection", repr(path), f"no collection; {mistake.reason}", hint) from None
+            reason = _diagnose_collection(text, mistake.reason)
+            raise BadParameter("collection", repr(path), f"no collection; {reason}", hint) from None
         if pinned is not None and mistake.hint == f"give {pinned}":
             reason = f"the collection in {path} has the id {mistake.value}"
             raise BadParameter("--pin", pinned, reason, "check both") from None
         raise
+
+
+def _diagnose_collection(text: str, reason: str) -> str:
+    """Say why a file is no collection: it is empty or cut off, or fields are missing or were added."""
+    from json import JSONDecodeError, loads
+
+    try:
+        found = loads(text)
+    except JSONDecodeError as mistake:
+        if not text:
+            return "the file is empty"
+        if mistake.pos >= len(text) - 1 or mistake.msg.startswith("Unterminated"):
+            return f"the file is cut off after {len(text.encode()):,} bytes"
+        return f"it is not JSON (line {mistake.lineno}, column {mistake.colno})"
+    except (ValueError, RecursionError):
+        return reason
+    if not isinstance(found, dict):
+        return "it holds no fields"
+    if missing := [name for name in FIELDS if name not in found]:
+        return f"it lacks {', '.join(missing)}"
+    if added := [str(name) for name in found if name not in FIELDS]:
+        return f"it was edited: {', '.join(map(repr, added[:MAX_LABELS]))} is no field of a collection"
+    return f"it was edited: {reason}"
 
 
 def _read_values(store: str | None) -> Iterator[str | None]:
@@ -636,10 +979,31 @@ def _write_new(path: Path, content: bytes) -> None:
 
 
 def _check_chart(plot: str | None) -> None:
+    """Refuse a picture that cannot be written, before anything is computed."""
     if plot is not None:
         from discreet.vega import check_chart_path
 
         check_chart_path(plot, "--plot")
+        if not Path(plot).parent.is_dir():
+            raise BadParameter("--plot", repr(plot), "its folder does not exist", "name a file in a folder that exists")
+
+
+def _draw(draw: Callable[[str], Any], plot: str | None) -> None:
+    """Draw into the file that --plot names, if it is given."""
+    if plot is not None:
+        with _name_flags(path="--plot"):
+            draw(plot)
+
+
+@contextmanager
+def _explain(page: str) -> Iterator[None]:
+    """Let errors that have no flag name the page about local privacy."""
+    try:
+        yield
+    except DiscreetError as mistake:
+        if not isinstance(mistake, BadParameter):
+            mistake.see = page
+        raise
 
 
 def _note_picture(plot: str | None) -> None:

@@ -18,6 +18,7 @@ from discreet.text import to_printable
 from discreet.vega import Chart
 
 if TYPE_CHECKING:
+    from discreet.local.collection import Collection
     from discreet.local.recovery import Recovery
 
 BLUE, ORANGE, INK = "#0072B2", "#D55E00", "#222222"
@@ -101,8 +102,8 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
         for name, errors in lines.items()
         for epsilon, error in zip(EPSILONS, errors, strict=True)
     ]
-    crossings = [
-        {"epsilon": at[0], "error": at[1], "label": f"ε = {at[0]:.2g}: direct = {name}"}
+    crossings: list[dict[str, Any]] = [
+        {"epsilon": at[0], "error": at[1], "oracle": name}
         for name in lines if name != "direct" and (at := find_crossing(lines["direct"], lines[name])) is not None
     ]  # fmt: skip
     x = {"field": "epsilon", "type": "quantitative", "scale": {"type": "log", "nice": False}, "title": "ε of a report"}
@@ -115,14 +116,15 @@ def draw_errors(values: int, n: int, path: Any = None, *, confidence: Number = 0
     layers: list[dict[str, Any]] = [
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash}}
     ]
+    notes = [f"{format_down(100 * level, 6)}% half-widths of one value among {values:,}; {people:,} reports."]
     if crossings:
-        # crossings of nearly equal oracles lie on top of each other: one label says enough
+        # crossings of nearly equal oracles lie on top of each other, so no label fits beside them: a note says them all
         place = {"data": {"values": crossings}, "encoding": {"x": x, "y": y}}
         layers.append(place | {"mark": {"type": "circle", "opacity": 1, "size": 40, "color": INK}})
-        layers.append({"data": {"values": crossings[-1:]}, "encoding": {"x": x, "y": y, "text": {"field": "label"}},
-                       "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "color": INK}})  # fmt: skip
-    note = f"{format_down(100 * level, 6)}% half-widths of one value among {values:,}; {people:,} reports."
-    return _finish(title or "Error against ε", [note], data, layers, path, description=1)
+        met = sorted((at["epsilon"], at["oracle"]) for at in crossings)
+        places = ", ".join(f"{epsilon:.2g} ({name})" for epsilon, name in met)
+        notes.append(f"Dots: direct errs less from ε = {places}.")
+    return _finish(title or "Error against ε", notes, data, layers, path, description=1)
 
 
 def find_crossing(one: list[float], other: list[float]) -> tuple[float, float] | None:
@@ -173,20 +175,53 @@ def draw_days(
     >>> draw_days(one_bit_rrpm(24, 24, 1), days=30)
     <Chart: ε over days. One report a day, 1 state.>
     """
-    words = {
-        "fresh": "fresh noise every day",
-        "memoised": "memoised, same pattern of changes",
-        "any": "memoised, any two histories",
-    }
     rows = list_days(mechanism, days, states)
-    data = [
-        {"day": row["day"], "epsilon": row[key], "kind": text}
-        for key, text in words.items() for row in rows if isfinite(row[key])
-    ]  # fmt: skip
     note = f"One report a day, {states} state{'s' * (states != 1)}."
     unlimited = any(row["any"] == inf for row in rows)
     notes = [note, *(["Memoised, any two histories: no finite ε once the value changes."] if unlimited else [])]
-    kinds = [text for text in words.values() if any(row["kind"] == text for row in data)]
+    return _draw_day_lines(rows, notes, path, title)
+
+
+DAY_WORDS = {
+    "fresh": "fresh noise every day",
+    "memoised": "memoised, same pattern of changes",
+    "any": "memoised, any two histories",
+    "allowed": "what the collection allows",
+}
+"""What each line of a chart over days shows."""
+
+
+def list_spending(collection: "Collection", days: int, states: int = 1) -> list[dict[str, float]]:
+    """Return ε after each day as `list_days` does; where nothing is memoised, `allowed` is what a client spends until the
+    collection's budget for life ends."""
+    mechanism, life = collection.mechanism, collection.lifetime
+    if isinstance(mechanism, LongitudinalOracle):
+        return list_days(mechanism, days, states)
+    check_int(states, "states", 1)
+    return [
+        {"day": day, "fresh": day * mechanism.epsilon, "allowed": min(day, life.reports) * mechanism.epsilon}
+        for day in range(1, check_int(days, "days", 1) + 1)
+    ]
+
+
+def draw_spending(
+    collection: "Collection", days: int, path: Any = None, *, states: int = 1, title: str | None = None
+) -> Chart:
+    """Draw ε over the days of a device of a collection; write it to `path` if one is given."""
+    mechanism, life = collection.mechanism, collection.lifetime
+    if isinstance(mechanism, LongitudinalOracle):
+        return draw_days(mechanism, days, path, states=states, title=title)
+    times = "once" if life.reports == 1 else f"{life.reports:,} times"
+    note = f"One report a day; the client reports {times} and then stops."
+    return _draw_day_lines(list_spending(collection, days), [note], path, title)
+
+
+def _draw_day_lines(rows: list[dict[str, float]], notes: list[str], path: Any, title: str | None) -> Chart:
+    data = [
+        {"day": row["day"], "epsilon": row[key], "kind": text}
+        for key, text in DAY_WORDS.items() for row in rows if key in row and isfinite(row[key])
+    ]  # fmt: skip
+    kinds = [text for text in DAY_WORDS.values() if any(row["kind"] == text for row in data)]
     colour = {"field": "kind", "type": "nominal", "title": None,
               "scale": {"domain": kinds, "range": [ORANGE, BLUE, INK][: len(kinds)]}}  # fmt: skip
     dash = {"field": "kind", "type": "nominal", "title": None, "scale": {"domain": kinds, "range": DASHES[: len(kinds)]}}

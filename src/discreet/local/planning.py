@@ -7,7 +7,7 @@ that few people have and the normal approximation. The intervals of decoded answ
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, inf, log, sqrt
+from math import ceil, exp, inf, log, sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -21,6 +21,8 @@ from discreet.local.oracles import Oracle
 
 MIN_EPSILON = 0.01
 MAX_PEOPLE = 10**15
+LARGE_EPSILON = 5
+"""Above it, a guess from even odds may be right in more than 99 of 100 cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +111,17 @@ class LocalPlan:
 
     def list_notes(self) -> list[str]:
         """Which oracle to take, what a trusted curator would do, and what cannot be seen."""
-        best = self.recommended
+        best, central = self.recommended, format_up(self.central_half_width, 3)
+        curator = f"A trusted curator would be within {central} people at the same ε"
+        if self.central_half_width < best.half_width:
+            curator += ": this is what it costs to trust no curator."
+        else:
+            curator += ", no nearer: with so few people or at so large an ε, to trust one gains nothing."
         return [
             f"Use {best.name}: {format_down(100 * self.confidence, 6)}% of estimates are within "
             f"{format_up(best.half_width, 3)} people of the truth ({format_up(100 * best.share, 3)}% of {self.n:,}), at ε = "
             f"{format_up(self.epsilon, 4)} a report.",
-            f"A trusted curator would be within {format_up(self.central_half_width, 3)} people at the same ε: this is what "
-            "it costs to trust no curator.",
+            curator,
             "Count `other` and `missing` among the values: a device that cannot report its value shows it by its silence.",
             *self.warnings,
         ]
@@ -129,7 +135,7 @@ class LocalPlan:
             for row in self.rows
         ]  # fmt: skip
         header = ["oracle", "± people", "of all", "bits a report", "one hostile report adds"]
-        title = f"{self.values:,} values, {self.n:,} people, ε = {format_up(self.epsilon, 4)} a report"
+        title = f"{self.values:,} values, {formats.count_people(self.n)}, ε = {format_up(self.epsilon, 4)} a report"
         return formats.add_rich_notes(formats.make_rich_table(title, header, lines), self.list_notes())
 
     def __repr__(self) -> str:
@@ -166,16 +172,20 @@ def plan_collection(
     """
     check_int(values, "values", 2)
     level = check_confidence(confidence)
-    if sum(given is None for given in (n, epsilon, error)) != 1:
+    if (given := sum(each is not None for each in (n, epsilon, error))) != 2:
         raise BadParameter(
             "epsilon",
             "given or missing with the others",
-            "two of n=, epsilon= and error= give the third",
+            f"two of n=, epsilon= and error= give the third, and {('none', 'one', 'two', 'three')[given]} of them is given",
             "leave out exactly one of the three",
         )
     if n is not None:
         check_int(n, "n", 1)
     wanted = None if error is None else float(read_positive(error, "error"))
+    if wanted is not None and wanted >= 1:
+        raise BadParameter(
+            "error", f"{wanted:g}", "it is a share of all people, and all of them are 1", "give one below 1, such as 0.05"
+        )
     if epsilon is not None:
         exact = read_positive(epsilon, "epsilon")
     else:
@@ -184,7 +194,23 @@ def plan_collection(
         exact = _find_epsilon(values, n, wanted, level)
     people = n if n is not None else _find_people(values, exact, float(wanted or inf), level)
     rows = sorted(_list_rows(values, exact, people, level), key=lambda row: row.half_width)
-    return LocalPlan(values, people, exact, level, tuple(rows), tuple(_list_warnings(values, people, rows)))
+    warnings = (*_list_warnings(values, people, rows), *warn_of_epsilon(exact))
+    return LocalPlan(values, people, exact, level, tuple(rows), warnings)
+
+
+def warn_of_epsilon(epsilon: Fraction, spent: str = "a report") -> list[str]:
+    """Say that a large ε protects little: `spent` says for what it is.
+
+    >>> warn_of_epsilon(Fraction(5)), len(warn_of_epsilon(Fraction(8)))
+    ([], 1)
+    """
+    if epsilon <= LARGE_EPSILON:
+        return []
+    return [
+        f"ε = {format_up(epsilon, 4)} {spent} protects little: it may change the odds of a guess about a person by a factor "
+        f"of {format_up(exp(min(float(epsilon), 700)), 2)}. Above about {LARGE_EPSILON} the limit hardly protects by itself "
+        "(docs/choosing-epsilon.md)."
+    ]
 
 
 def _list_rows(values: int, epsilon: Fraction, n: int, confidence: float) -> list[LocalRow]:

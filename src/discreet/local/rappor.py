@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from discreet._numbers import check_int, format_rational
-from discreet.errors import BadParameter
+from discreet._numbers import check_int, format_rational, parse_rational, read_decimal
+from discreet.errors import BadParameter, BadValues
 from discreet.events import Event, SetResponseEvent
 from discreet.local.hashing import fingerprint, hash_point, hash_texts
 from discreet.local.longitudinal import (
@@ -49,11 +49,15 @@ MAX_BITS = 1 << 12
 class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
     """RAPPOR with `size` k bits, `hashes` h, `cohorts` m, and the noise f, p, q as exact fractions.
 
+    Other numbers are read as `read_decimal` does, and texts as decimals or fractions: 0.75 and "3/4" are 3/4.
+
     >>> rappor = Rappor(128, 2, 64, Fraction(1, 2), Fraction(1, 2), Fraction(3, 4), "2026-11")
     >>> rappor.truth_support, rappor.other_support
     (Fraction(11, 16), Fraction(9, 16))
     >>> round(rappor.epsilon, 6), round(rappor.lifetime().epsilon, 6)
     (1.074286, 4.394449)
+    >>> Rappor(128, 2, 64, 0.5, "1/2", 0.75, "2026-11") == rappor
+    True
     """
 
     size: int
@@ -70,6 +74,10 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
             raise BadParameter("size", self.size, f"more than {MAX_BITS}", "lower it")
         check_int(self.hashes, "hashes", 1)
         check_int(self.cohorts, "cohorts", 1)
+        for name in ("f", "p", "q"):
+            given: Any = getattr(self, name)
+            exact = parse_rational(given, name) if isinstance(given, str) else read_decimal(given, name)
+            msgspec.structs.force_setattr(self, name, exact)
         if not 0 <= self.f < 1:
             raise BadParameter(
                 "f", format_rational(self.f), "not from 0 to below 1", "give the probability of permanent noise"
@@ -108,14 +116,14 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
         return (lcm(self.p.denominator, self.q.denominator),) * self.size
 
     def filter(self, text: Any, cohort: int) -> tuple[int, ...]:
-        """Return the bits that a text sets in a cohort, ascending."""
-        point = fingerprint(text, self.salt)
+        """Return the bits that a text, as bytes or in UTF-8, sets in a cohort, ascending."""
+        point = fingerprint(to_bytes(text), self.salt)
         first = cohort * self.hashes
         return tuple(sorted({hash_point(point, self.salt, first + i, self.size) for i in range(self.hashes)}))
 
     def filter_all(self, texts: Sequence[Any]) -> Ints:
         """Return the bits that texts set: one row for each cohort and hash, one column a text."""
-        return hash_texts(texts, self.salt, self.cohorts * self.hashes, self.size)
+        return hash_texts([to_bytes(text) for text in texts], self.salt, self.cohorts * self.hashes, self.size)
 
     def encode(self, value: Any, device: Sequence[int]) -> State:
         """The state is the cohort and the Bloom filter."""
@@ -252,6 +260,20 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
         ]  # fmt: skip
 
 
+def to_bytes(text: Any) -> bytes:
+    """Return the bytes of a text, in UTF-8.
+
+    >>> to_bytes("é") == to_bytes("é".encode())
+    True
+    """
+    if isinstance(text, bytes | bytearray):
+        return bytes(text)
+    try:
+        return text.encode()  # type: ignore[no-any-return]
+    except (AttributeError, UnicodeEncodeError):
+        raise BadValues("are not all texts", "give text in Unicode, or bytes") from None
+
+
 class BasicRappor(Rappor, frozen=True, tag="basic rappor"):
     """Basic RAPPOR: value v sets bit v. No hashing: `hashes` and `cohorts` are 1.
 
@@ -282,7 +304,7 @@ class BasicRappor(Rappor, frozen=True, tag="basic rappor"):
 
     def filter(self, text: Any, cohort: int) -> tuple[int, ...]:
         """Return the bit of a value."""
-        return (int(text),)
+        return (check_int(text, "value", 0),)
 
     def filter_all(self, texts: Sequence[Any]) -> Ints:
         """Return the bits of values."""

@@ -20,7 +20,7 @@ from discreet.errors import BadParameter
 from discreet.events import Event
 from discreet.local.longitudinal import LongitudinalOracle, State, unpack_bits, word_fields
 from discreet.local.oracles import Field, Report
-from discreet.local.rappor import BasicRappor, Rappor
+from discreet.local.rappor import BasicRappor, Rappor, to_bytes
 from discreet.noise.bits import Ints
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -64,9 +64,9 @@ class UnknownRappor(LongitudinalOracle, frozen=True, tag="unknown rappor"):
         """The pairs of n-grams, of which a device reports one."""
         return tuple(combinations(range(self.length // self.gram), 2))
 
-    def grams(self, text: bytes) -> tuple[int, ...]:
+    def grams(self, text: bytes | str) -> tuple[int, ...]:
         """Return the numbers of a text's n-grams."""
-        letters = text.decode(errors="replace")[: self.length].ljust(self.length, self.alphabet[0])
+        letters = to_bytes(text).decode(errors="replace")[: self.length].ljust(self.length, self.alphabet[0])
         places = [max(0, self.alphabet.find(letter)) for letter in letters]
         base = len(self.alphabet)
         numbers = []

@@ -85,8 +85,9 @@ class Recovery:
         """How many intervals contain the truth, and how large the errors are."""
         share = format_down(100 * self.answer.confidence, 6)
         joint = "All joint intervals contain it." if self.all_covered else "Not all joint intervals contain it."
+        people = formats.count_people(self.answer.n, "simulated ")
         return [
-            f"{self.answer.n:,} simulated people, each report ε = {format_up(self.answer.oracle.epsilon, 4)}. "
+            f"{people}, each report ε = {format_up(self.answer.oracle.epsilon, 4)}. "
             f"{self.covered:,} of {len(self.truth):,} intervals contain the truth; each does with probability ≥ {share}%. "
             f"{joint}",
             f"Root mean square error {self.rmse:,.0f} people; the variances predict {self.expected_rmse:,.0f}.",

@@ -206,6 +206,15 @@ def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> TableLocati
     return TableLocation((catalog, schema, name), computed, address)
 
 
+def list_tables(path: Any) -> list[str]:
+    """List the tables and views of a database: for its owner, because names may say something about people."""
+    with open_database(str(path)) as connection:
+        found = connection.execute(
+            "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1"
+        ).fetchall()
+    return [name for (name,) in found]
+
+
 def own_location(table: str) -> TableLocation:
     """The location of a table that `new_connection` holds."""
     return TableLocation(("memory", "main", table), computed=False, durable_address=None)

@@ -7,9 +7,10 @@ pattern of changes: when a value changes, the reports change.
 """
 
 from fractions import Fraction
-from math import exp
+from math import exp, lcm
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet._numbers import check_int, format_up
 from discreet.lab.attacks.attack import Attack, AttackResult
@@ -29,7 +30,11 @@ RAPPOR = BasicRappor.of(len(VALUES), Fraction(1, 2), Fraction(1, 2), Fraction(3,
 """f = 1/2, p = 1/2, q = 3/4: the parameters of the paper's example."""
 
 
-def telemetry(devices: int = 40, reports: int = 365, seed: int = 2014) -> AttackResult:
+CLIENTS = 10
+"""So many devices run discreet's client; the reports of the others are drawn with its probabilities, which is quicker."""
+
+
+def telemetry(devices: int = 1000, reports: int = 365, seed: int = 2014) -> AttackResult:
     """Guess the value of each device from the mean of its reports: with fresh noise alone, and with permanent noise."""
     n, days, bits = check_int(devices, "devices", 1), check_int(reports, "reports", 1), seeded_bits(seed)
     truth = np.asarray(uniform_below(len(VALUES), n, bits))
@@ -39,8 +44,8 @@ def telemetry(devices: int = 40, reports: int = 365, seed: int = 2014) -> Attack
     collection = Collection(
         "start-page", 1, RAPPOR, Listed(VALUES, other=None), Lifetime.of(RAPPOR, Fraction(5, 2), "state")
     )
-    repeated, spent = _report_with_clients(collection, truth, days, bits)
-    kept = _guess(repeated, truth)
+    repeated, spent = _report_with_clients(collection, truth[:CLIENTS], days, bits)
+    kept = _guess(np.concatenate([repeated, _report_with_memo(truth[CLIENTS:], days, bits)]), truth)
     limit = exp(life.epsilon) / (exp(life.epsilon) + len(VALUES) - 1)
     each = RAPPOR.epsilon
     return AttackResult(
@@ -65,11 +70,22 @@ def telemetry(devices: int = 40, reports: int = 365, seed: int = 2014) -> Attack
 
 def _report_afresh(truth: Ints, days: int, bits: Bits) -> Ints:
     """How often each bit of each device was 1, with all noise drawn anew for each report."""
-    chance = RAPPOR.truth_support, RAPPOR.other_support
-    modulus = max(each.denominator for each in chance)
-    high, low = (int(each * modulus) for each in chance)
-    ones = np.zeros((len(truth), len(VALUES)), np.int64)
-    below = np.where(np.arange(len(VALUES)) == truth[:, None], high, low)
+    held = np.arange(len(VALUES)) == truth[:, None]
+    return _count_ones(held, RAPPOR.truth_support, RAPPOR.other_support, days, bits)
+
+
+def _report_with_memo(truth: Ints, days: int, bits: Bits) -> Ints:
+    """The same with permanent noise that is drawn once for each device, and fresh noise for each report."""
+    held = np.arange(len(VALUES)) == truth[:, None]
+    kept = _count_ones(held, 1 - RAPPOR.f / 2, RAPPOR.f / 2, 1, bits) == 1
+    return _count_ones(kept, RAPPOR.q, RAPPOR.p, days, bits)
+
+
+def _count_ones(held: NDArray[np.bool_], truth: Fraction, other: Fraction, days: int, bits: Bits) -> Ints:
+    """How often each bit was sent as 1: on each day with probability `truth` if it is set, `other` if not."""
+    modulus = lcm(truth.denominator, other.denominator)
+    below = np.where(held, int(truth * modulus), int(other * modulus))
+    ones = np.zeros(held.shape, np.int64)
     for _ in range(days):
         ones += np.asarray(uniform_below(modulus, ones.size, bits)).reshape(ones.shape) < below
     return ones
@@ -108,5 +124,5 @@ TELEMETRY = Attack(
     "telemetry",
     "a year of daily reports of a device, with fresh noise alone and with RAPPOR's permanent noise",
     telemetry,
-    {"devices": 200, "reports": 500},
+    {"devices": 20_000, "reports": 1000},
 )
