@@ -10,6 +10,7 @@ from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -19,6 +20,8 @@ from discreet.serve import classroom
 from discreet.serve.web import api_outcomes, connections, guard
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.problems import Refusal
+from discreet.serve.web.service import MAX_SIGN_INS, SIGN_IN_THREADS
+from discreet.serve.web.settings import OidcSettings
 from tests.support.web_server import find_socket, serve
 from tests.support.web_service import OPEN, Service, open_service
 
@@ -151,6 +154,55 @@ def test_ready_needs_no_thread_that_others_share(tmp_path: Path) -> None:
             assert client.get("/api/v1/ready").status_code == 200
         go.set()
         assert set(join(threads)) == {200}
+
+
+@contextmanager
+def listen_without_answering() -> Iterator[tuple[str, list[socket.socket]]]:
+    """Take connections and send nothing. Yields the address, and the connections."""
+    taken = list[socket.socket]()
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as server:
+
+        def take() -> None:
+            with suppress(OSError):
+                while True:
+                    taken.append(server.accept()[0])
+
+        threading.Thread(target=take, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", taken
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("step", ["begin", "finish"])
+def test_a_provider_that_hangs_stops_nobody(tmp_path: Path, step: str) -> None:
+    """The mutant waits for the provider in the threads that all requests share, one stranger after another."""
+    with listen_without_answering() as (issuer, taken):
+        oidc = OidcSettings(issuer, "discreet", "secret", stewards=("x",))
+        with listen(tmp_path, oidc=oidc, pages=True) as service:
+            provider = service.web.signing.provider
+            provider._client.timeout = httpx.Timeout(60.0)
+            headers, path = dict[str, str](), "/in/oidc"
+            if step == "finish":  # a stranger makes up what a browser keeps, and both agree
+                ends = {"token_endpoint": f"{issuer}/token", "authorization_endpoint": f"{issuer}/a"}
+                provider._metadata, provider._read_at = ends, time.monotonic()
+                pending = quote('{"state":"s","nonce":"n","verifier":"v"}')
+                headers, path = {"Cookie": f"discreet-oidc={pending}"}, "/in/callback?state=s&code=c"
+            threads = load_many(service, 2 * SHARED_THREADS, path, headers)
+            until(lambda: sum(each.is_alive() for each in threads) <= SIGN_IN_THREADS + MAX_SIGN_INS and len(taken) > 0)
+            check_answers_at_once(service)
+            assert httpx.get(f"{service.settings.address}/in", timeout=SOON).status_code == 200
+            assert any(each.is_alive() for each in threads), "while the provider hangs"
+            asked = len(taken)
+            assert asked <= SIGN_IN_THREADS
+            for each in taken:
+                each.close()
+            assert set(join(threads)) == {503}
+            assert len(taken) == asked
+            began = time.monotonic()
+            refused = httpx.get(f"{service.settings.address}{path}", headers=headers, timeout=SOON)
+            assert refused.status_code == 503
+            assert int(refused.headers["retry-after"]) >= 1
+            assert (len(taken), time.monotonic() - began < 2.0) == (asked, True), "the failure is remembered"
+            provider._client.close()
 
 
 HALF_HEAD = b"GET /api/v1/live HTTP/1.1\r\nHost: 127."

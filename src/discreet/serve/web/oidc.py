@@ -4,13 +4,18 @@ Authlib builds the address and checks the claims of the ID token, joserfc its si
 provider with the same browser (state, nonce, verifier, where to go) is kept in a cookie of that browser for ten minutes, so
 any web process can take the answer. The provider's address comes from the settings alone, redirects are not followed, and no
 text of the provider is shown.
+
+**Threat.** A provider that does not answer must not stop the service. Anybody may begin to sign in, so sign-ins run in a few
+threads of their own (`Web.sign_ins`), one description is fetched at a time, and for `DOWN_SECONDS` after a failure everybody
+is refused at once.
 """
 
 import hmac
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +39,10 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA", "Ed
 
 TIMEOUT = 10.0
 METADATA_SECONDS = 3600.0
+DOWN_SECONDS = 10
+"""How long a provider that could not be reached is not tried again."""
+FETCH_WAIT_SECONDS = 1.0
+"""How long a sign-in waits for what another one is fetching."""
 FAILED = "The sign-in provider's answer could not be verified. Start again from the sign-in page."
 
 
@@ -65,6 +74,7 @@ class Provider:
         self._client = client or httpx.Client(timeout=TIMEOUT, follow_redirects=False)
         self._lock, self._metadata, self._read_at = threading.Lock(), dict[str, Any](), 0.0
         self._keys: dict[str, Any] | None = None
+        self._down_until = 0.0
 
     def begin(self, next_page: str) -> tuple[str, Pending]:
         """Return where the browser is sent, and what it keeps."""
@@ -98,13 +108,15 @@ class Provider:
             "redirect_uri": self.redirect,
             "code_verifier": pending.verifier,
         }
-        auth = httpx.BasicAuth(self.settings.client, self.settings.secret)
+        auth, endpoint = httpx.BasicAuth(self.settings.client, self.settings.secret), self._read_metadata()["token_endpoint"]
+        self._check_down()
         try:
-            answer = self._client.post(self._read_metadata()["token_endpoint"], data=form, auth=auth)
+            answer = self._client.post(endpoint, data=form, auth=auth)
             token = answer.json() if answer.status_code == 200 else None
         except (httpx.HTTPError, ValueError) as error:
             log.warning("the sign-in provider cannot be reached: %s", type(error).__name__)
-            raise Refusal(503, "The sign-in provider cannot be reached. Try again in a minute.") from None
+            self._down_until = time.monotonic() + DOWN_SECONDS
+            raise _unreachable() from None
         if not isinstance(token, dict):
             raise Refusal(403, FAILED)
         return token
@@ -153,16 +165,44 @@ class Provider:
         return None if self.settings.default_role is None else Role(self.settings.default_role)
 
     def _read_metadata(self) -> dict[str, Any]:
-        with self._lock:
-            if not self._metadata or time.monotonic() - self._read_at > METADATA_SECONDS:
-                found = self._get(f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration")
-                if found.get("issuer") != self.settings.issuer:
-                    raise Refusal(503, "The sign-in provider calls itself by another name than the settings do.")
-                for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-                    if urlsplit(str(found.get(name))).scheme not in self._schemes:
-                        raise Refusal(503, "The sign-in provider's description is incomplete, or not over TLS.")
-                self._metadata, self._keys, self._read_at = found, None, time.monotonic()
-            return self._metadata
+        if self._is_stale:
+            with self._fetching():
+                if self._is_stale:
+                    self._metadata, self._keys, self._read_at = self._fetch_metadata(), None, time.monotonic()
+        return self._metadata
+
+    @property
+    def _is_stale(self) -> bool:
+        return not self._metadata or time.monotonic() - self._read_at > METADATA_SECONDS
+
+    def _fetch_metadata(self) -> dict[str, Any]:
+        found = self._get(f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+        if found.get("issuer") != self.settings.issuer:
+            raise Refusal(503, "The sign-in provider calls itself by another name than the settings do.")
+        for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+            if urlsplit(str(found.get(name))).scheme not in self._schemes:
+                raise Refusal(503, "The sign-in provider's description is incomplete, or not over TLS.")
+        return found
+
+    @contextmanager
+    def _fetching(self) -> Iterator[None]:
+        """Let one thread fetch at a time. A failure is remembered, and who would wait for long is refused."""
+        self._check_down()
+        if not self._lock.acquire(timeout=FETCH_WAIT_SECONDS):
+            raise _unreachable()
+        try:
+            self._check_down()
+            try:
+                yield
+            except Refusal:
+                self._down_until = time.monotonic() + DOWN_SECONDS
+                raise
+        finally:
+            self._lock.release()
+
+    def _check_down(self) -> None:
+        if time.monotonic() < self._down_until:
+            raise _unreachable()
 
     @property
     def _schemes(self) -> tuple[str, ...]:
@@ -170,10 +210,10 @@ class Provider:
 
     def _read_keys(self, again: bool = False) -> KeySet:
         address = self._read_metadata()["jwks_uri"]
-        with self._lock:
-            if self._keys is None or again:
+        if self._keys is None or again:
+            with self._fetching():
                 self._keys = self._get(address)
-            return KeySet.import_key_set(self._keys)  # type: ignore[arg-type]
+        return KeySet.import_key_set(self._keys)  # type: ignore[arg-type]
 
     def _get(self, address: str) -> dict[str, Any]:
         try:
@@ -183,5 +223,10 @@ class Provider:
             log.warning("the sign-in provider cannot be reached: %s", type(error).__name__)
             found = None
         if not isinstance(found, dict):
-            raise Refusal(503, "The sign-in provider cannot be reached. Try again in a minute.")
+            raise _unreachable()
         return found
+
+
+def _unreachable() -> Refusal:
+    reason = "The sign-in provider cannot be reached. Try again in a minute."
+    return Refusal(503, reason, {"Retry-After": str(DOWN_SECONDS)})

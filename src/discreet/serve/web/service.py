@@ -59,6 +59,10 @@ DRAWING_THREADS = 2
 MAX_DRAWINGS = 16
 """How many more wait for that; half of them for one person."""
 MAX_HEALTH_CHECKS = 50
+SIGN_IN_THREADS = 4
+MAX_SIGN_INS = 16
+"""How many sign-ins talk to the provider at once, and how many more wait for that: it may not answer, and strangers begin
+them."""
 MAX_KEY = 150
 """The longest idempotency key: with the person's id it is an id of the ledger, which has at most 200 characters."""
 
@@ -113,6 +117,7 @@ class Web:
         self.ask_limit = RateLimit(None if per_hour is None else per_hour / 3600, max(per_hour or 1, 1), "asks")
         self.drawings = LimitedPool(DRAWING_THREADS, MAX_DRAWINGS, "drawings", per_person=MAX_DRAWINGS // 2)
         self.health = LimitedPool(1, MAX_HEALTH_CHECKS, "checks of the service")
+        self.sign_ins = LimitedPool(SIGN_IN_THREADS, MAX_SIGN_INS, "sign-ins")
         self.metrics = Metrics(control)
         self.streams: dict[str, int] = {}  # events that people read now; touched by the event loop alone
         self.render: Callable[[Request, str, dict[str, Any]], Response] = render_plain  # pages draw their own
@@ -122,6 +127,7 @@ class Web:
         self.bell.close()
         self.drawings.close()
         self.health.close()
+        self.sign_ins.close()
 
     # Tables and accounts
 

@@ -14,6 +14,7 @@
 
 import hmac
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -257,11 +258,16 @@ def add_routes(app: APIRouter, web: Any) -> None:
 
     @app.get("/in/oidc", include_in_schema=False)
     async def begin(next: str = "") -> Response:
-        return await run_in_threadpool(signing.begin_oidc, next)
+        return await run_apart(lambda: signing.begin_oidc(next))
 
     @app.get("/in/callback", include_in_schema=False)
     async def finish(request: Request) -> Response:
-        return await run_in_threadpool(signing.finish_oidc, request)
+        return await run_apart(lambda: signing.finish_oidc(request))
+
+    async def run_apart(work: Callable[[], Response]) -> Response:
+        """Run what waits for the provider in threads of its own; where no provider is set up, nothing waits."""
+        response: Response = await web.sign_ins.run("", work)
+        return response
 
 
 def render_plain(request: Request, name: str, values: dict[str, Any]) -> Response:
