@@ -1,6 +1,8 @@
 """A quote without an engine is the session's: the same measurement, the same hash, the same refusals."""
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +20,7 @@ from discreet.query.policy import read_policy
 from discreet.query.record import policy_hash
 from discreet.remote.wire import write_public_policy
 from discreet.serve.control.model import Snapshot, TableEntry
-from discreet.serve.quoting import Priced, Quoter, Target, build_account
+from discreet.serve.quoting import FairPlaces, Priced, Quoter, Target, build_account
 from discreet.serve.web.pages.words import format_cost_short
 from discreet.session.connect import open_session
 from discreet.session.options import SourceOptions
@@ -199,7 +201,7 @@ def test_slow_texts_wait_for_each_other_and_not_for_ever(ledger: Ledger) -> None
     done = threading.Event()
 
     def hold() -> None:
-        with quoter._take_place():
+        with quoter._places.take(""):
             held.set()
             done.wait(10)
 
@@ -230,3 +232,51 @@ def test_an_ask_has_one_epsilon_on_pages_in_rules_and_in_refusals(query: str, ta
         replace(priced, account=poor).check_budget()
     assert f"This costs {shown}," in str(refused.value)
     assert priced.cost.epsilon.upper <= priced.epsilon  # and it is no less than what is certified
+
+
+def test_one_person_has_one_place_and_others_come_between() -> None:
+    """The mutant with a plain semaphore gives Bob both places, and Zed waits for all that Bob sent before."""
+    places, go, order = FairPlaces(2, wait=30.0), threading.Semaphore(0), list[str]()
+
+    def take(person: str) -> None:
+        with places.take(person):
+            order.append(person)
+            go.acquire(timeout=30)
+
+    def start(person: str, number: int) -> list[threading.Thread]:
+        threads = [threading.Thread(target=take, args=(person,)) for _ in range(number)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    threads = start("bob", 5)
+    wait_until(lambda: len(order) == 1 and len(places._waiting) == 4)
+    threads += start("eve", 5)
+    wait_until(lambda: len(order) == 2 and len(places._waiting) == 8)
+    assert sorted(order) == ["bob", "eve"]
+    threads += start("zed", 1)
+    wait_until(lambda: len(places._waiting) == 9)
+    go.release()
+    wait_until(lambda: len(order) == 3)
+    assert order[2] == "zed"
+    for _ in range(10):
+        go.release()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(order) == ["bob"] * 5 + ["eve"] * 5 + ["zed"]
+    assert (places._free, places._has_place, places._served) == (2, set(), {})
+
+
+def test_who_waits_too_long_for_a_place_is_refused() -> None:
+    places = FairPlaces(2, wait=0.05)
+    with places.take("bob"), pytest.raises(ServiceUnavailable), places.take("bob"):
+        pass
+    with places.take("bob"), places.take("zed"):
+        pass
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

@@ -3,18 +3,24 @@
 **Threat.** A web process that was taken over, or a proxy on the way, can show other numbers than those that were recorded.
 It has no key, so it can sign none. A certificate that is valid under the key that this client has pinned, and that states
 what was asked and the values that were received, shows that nothing was changed on the way.
+
+What was asked is compared, too: the query, an ε that is not above the one that was asked for, and the confidence. Intervals
+and flags of reliability are those that were signed. Where noisy values decide which rows are shown, and the answer was not
+recorded with simultaneous intervals, the service widens the signed ones; then they must contain the signed ones.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isfinite
 from typing import Any
 
+from discreet._numbers import read_decimal
 from discreet.errors import BadParameter, ServiceChanged
 from discreet.ledger.certificate import read_entries
 from discreet.ledger.entries import to_canonical_json
 from discreet.ledger.verify import verify
-from discreet.query.answer import Answer
+from discreet.query.answer import CONFIDENCE_TOLERANCE, Answer
 from discreet.query.ast import to_sql
 from discreet.query.parser import read_query
 from discreet.query.record import to_record
@@ -30,12 +36,17 @@ class Received:
     entry: int
     measurement: Mapping[str, Any]
     record: Mapping[str, Any]
+    epsilon: str | None = None  # as it was asked; None: an error was stated
+    confidence: float = 0.95
+    simultaneous: bool = False
 
     @classmethod
-    def of(cls, answer: Answer, ask: str, query: str) -> "Received":
-        """Keep what a certificate must state."""
+    def of(cls, answer: Answer, ask: str, asked: Mapping[str, Any]) -> "Received":
+        """Keep what a certificate must state; `asked` is what was sent."""
         assert answer.reference is not None
-        return cls(ask, query, answer.reference.entry, answer.reference.measurement, to_record(answer))
+        reference, shown = answer.reference, to_record(answer)
+        options = asked.get("epsilon"), asked["confidence"], asked["simultaneous"]
+        return cls(ask, asked["query"], reference.entry, reference.measurement, shown, *options)
 
 
 def check_certificate(
@@ -66,6 +77,10 @@ def _find_difference(certificate: Mapping[str, Any], received: Received, table: 
         return "it is about another measurement"
     if measurement.get("question") != to_sql(asked, table.unit):
         return "it is about another query than was asked"
+    if received.epsilon is not None and not _costs_at_most(certificate, read_decimal(received.epsilon, "epsilon")):
+        return "it costs a larger ε than was asked for"
+    if not _promises(received.record, certificate["release"], received):
+        return "the intervals are of another kind than was asked for"
     if not _shows(received.record, certificate["release"], asked.view.drops_rows()):
         return "the values differ"
     return None
@@ -73,15 +88,14 @@ def _find_difference(certificate: Mapping[str, Any], received: Received, table: 
 
 def _shows(shown: Mapping[str, Any], signed: Mapping[str, Any], drops_rows: bool) -> bool:
     """Whether all values that are shown are signed ones, of the same groups and columns. A view may leave out rows and
-    columns and sort them. Intervals are compared where they are of the same kind; others follow from the noise."""
-    same = all(shown[name] == signed.get(name) for name in ("confidence", "simultaneous"))
-    compared = 3 if same else 1  # value, lower and upper end
+    columns and sort them. Intervals that are simultaneous, and were recorded otherwise, contain the signed ones."""
+    is_same = shown["simultaneous"] == signed.get("simultaneous")
     try:
         places = [signed["columns"].index(name) for name in shown["columns"]]
         rows = {_write_keys(keys): row for keys, row in signed["rows"]}
         values = [(_write_keys(keys), row) for keys, row in shown["rows"]]
         is_signed = all(
-            _write_cell(each, compared) == _write_cell(rows[keys][place], compared)
+            _write_cell(each) == _write_cell(rows[keys][place]) or (not is_same and _widens(each, rows[keys][place]))
             for keys, row in values
             for each, place in zip(row, places, strict=True)
         )
@@ -92,9 +106,35 @@ def _shows(shown: Mapping[str, Any], signed: Mapping[str, Any], drops_rows: bool
     return is_signed and is_whole and list(shown["groups"]) == list(signed["groups"])
 
 
-def _write_cell(cell: Any, compared: int) -> list[Any]:
-    """Return numbers of an estimate as JSON has them: infinite ends are texts on the wire, and null in a certificate."""
-    return [each if isinstance(each, int | float) and isfinite(each) else None for each in cell[:compared]]
+def _costs_at_most(certificate: Mapping[str, Any], epsilon: Fraction) -> bool:
+    """Whether the certified ε, which `verify` has computed again, is not above the one that was asked for."""
+    lower = certificate["price"]["epsilon"]["lower"]
+    return isinstance(lower, int | float) and Fraction(lower) <= epsilon
+
+
+def _promises(shown: Mapping[str, Any], signed: Mapping[str, Any], received: Received) -> bool:
+    """Whether the intervals are of the confidence that was asked for and signed, and simultaneous where that was asked for
+    or signed."""
+    confidences = shown["confidence"], signed.get("confidence")
+    is_confident = all(
+        isinstance(each, int | float) and abs(each - received.confidence) <= CONFIDENCE_TOLERANCE for each in confidences
+    )
+    return is_confident and shown["simultaneous"] >= max(received.simultaneous, signed.get("simultaneous") is True)
+
+
+def _write_cell(cell: Any) -> list[Any]:
+    """Return an estimate as JSON has it: infinite ends are texts on the wire, and null in a certificate."""
+    value, lower, upper, reliable = cell
+    numbers = [each if isinstance(each, int | float) and isfinite(each) else None for each in (value, lower, upper)]
+    return [*numbers, bool(reliable)]
+
+
+def _widens(shown: Any, signed: Any) -> bool:
+    """Whether an estimate has the signed value, an interval that contains the signed one, and no flag that was not signed."""
+    (value, lower, upper, reliable), (value_s, lower_s, upper_s, reliable_s) = _write_cell(shown), _write_cell(signed)
+    is_below = lower is None or (lower_s is not None and lower <= lower_s)
+    is_above = upper is None or (upper_s is not None and upper >= upper_s)
+    return value == value_s and is_below and is_above and reliable <= reliable_s
 
 
 def _write_keys(keys: Any) -> bytes:

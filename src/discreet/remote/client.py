@@ -190,7 +190,7 @@ class RemoteSession(Asking):
         answer = answer_from_wire(found["answer"])
         self.check_head(found.get("head"), known if found.get("continues") is True else None)
         if answer.reference is not None and isinstance(found.get("id"), str):
-            kept = Received.of(answer, found["id"], body["query"])
+            kept = Received.of(answer, found["id"], body)
             self.seen.setdefault("asks", {})[answer.reference.entry] = kept
         if progress is not None:
             progress(1.0)

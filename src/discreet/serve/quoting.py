@@ -9,7 +9,9 @@ The policy in the control database has no salt. The salt decides which rows of a
 here, but it is part of the hash of the policy; that hash is the registered one.
 
 Work is bounded: a text has at most 20,000 characters, the parser and the validator refuse what would take long, and a
-quote takes one of a few places, so that texts made to be slow delay each other and no other request.
+quote takes one of a few places, so that texts made to be slow delay each other and no other request. One person has one of
+these places at a time, and the place that becomes free is for who waited since the longest ago was served: texts made to be
+slow delay those of the same person.
 
 What was calibrated is kept by everything that it depends on, and by the account. So a quote is quicker if it was asked for
 before from the same account, which tells a person nothing about others; and a policy, an account or a table that changed is
@@ -211,11 +213,59 @@ def parse_once(query: str, entry: TableEntry, table: Table, account: str) -> Que
     return _PARSED.put(key, read_query(query, table)) if found is None else found
 
 
+class FairPlaces:
+    """A few places, of which one person has one at a time. Of those who wait, the one who was served longest ago is next, so
+    a person who waits with many requests delays another by one of them at most."""
+
+    def __init__(self, places: int, wait: float = WAIT_SECONDS) -> None:
+        self._free, self._wait = places, wait
+        self._changed, self._number = threading.Condition(), 0
+        self._waiting: dict[int, str] = {}  # by ticket
+        self._has_place: set[str] = set()
+        self._served: dict[str, int] = {}  # of people who wait or have a place
+
+    @contextmanager
+    def take(self, person: str) -> Iterator[None]:
+        """Wait for a place, and have it in this block.
+
+        Raises:
+            ServiceUnavailable: if none is free for too long.
+        """
+        with self._changed:
+            self._number += 1
+            ticket = self._number
+            self._waiting[ticket] = person
+            is_next = self._changed.wait_for(lambda: self._find_next() == ticket, self._wait)
+            del self._waiting[ticket]
+            if not is_next:
+                self._changed.notify_all()
+                raise ServiceUnavailable("Too many queries are being quoted", "try again in a few seconds")
+            self._free -= 1
+            self._has_place.add(person)
+            self._number += 1
+            self._served[person] = self._number
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += 1
+                self._has_place.remove(person)
+                kept = {*self._waiting.values(), *self._has_place}
+                self._served = {each: number for each, number in self._served.items() if each in kept}
+                self._changed.notify_all()
+
+    def _find_next(self) -> int | None:
+        """Return the ticket whose turn it is; the caller holds the lock."""
+        waiting = [(self._served.get(person, 0), each) for each, person in self._waiting.items() if person not in self._has_place]
+        return min(waiting)[1] if waiting and self._free > 0 else None
+
+
 class Quoter:
     """Quotes of one process. `threads` is how many are computed at once."""
 
     def __init__(self, threads: int = 2, wait: float = WAIT_SECONDS) -> None:
-        self._places, self._wait = threading.BoundedSemaphore(threads), wait
+        self._places = FairPlaces(threads, wait)
         self._tables: _Cache[tuple[str, bytes], Table] = _Cache(200)
         self._calibrated: _Cache[tuple[Any, ...], Calibrated] = _Cache()
 
@@ -228,8 +278,10 @@ class Quoter:
             found = self._tables.put(key, read or read_policy(entry.policy))
         return found
 
-    def price(self, entry: TableEntry, lineage: Sequence[Snapshot], query: str, target: Target) -> Priced:
-        """Return a query with its noise, its quote and the hash of its measurement.
+    def price(
+        self, entry: TableEntry, lineage: Sequence[Snapshot], query: str, target: Target, person: str = ""
+    ) -> Priced:
+        """Return a query with its noise, its quote and the hash of its measurement; `person` is who waits for it.
 
         Raises:
             QueryRefused, BadParameter: if the query cannot be answered, or not at this ε or error.
@@ -244,7 +296,7 @@ class Quoter:
         )  # fmt: skip
         calibrated = self._calibrated.get(key)
         if calibrated is None:
-            with self._take_place():
+            with self._places.take(person):
                 try:
                     calibrated = self._calibrate(entry, account, query, target)
                 except QueryRefused as refused:
@@ -273,12 +325,3 @@ class Quoter:
         problem = f"The policy of {entry.name} declares no {missing.name_columns(' and no ')}"
         hint = f"ask a steward to declare {missing.name_columns(' and ')}"
         return MissingDeclarations(problem, tuple(missing.parameters()), "", details=None, hint=hint)
-
-    @contextmanager
-    def _take_place(self) -> Iterator[None]:
-        if not self._places.acquire(timeout=self._wait):
-            raise ServiceUnavailable("Too many queries are being quoted", "try again in a few seconds")
-        try:
-            yield
-        finally:
-            self._places.release()

@@ -187,6 +187,15 @@ def measure_backlog(accepted: Iterable[tuple[float, float]], slots: int, now: fl
     return max(0.0, ahead - rate * max(0.0, now - before))
 
 
+def measure_share(accepted: Iterable[tuple[float, float]], slots: int, now: float) -> float:
+    """Return what is ahead of an ask as in `measure_backlog`, of asks that have half of the slots.
+
+    >>> measure_share([(0.0, 1.0)], slots=1, now=0.125), measure_share([(0.0, 1.0)], slots=1, now=0.5)
+    (0.75, 0.0)
+    """
+    return measure_backlog([(moment, 2 * seconds) for moment, seconds in accepted], slots, now) / 2
+
+
 def propose_classes(seconds_per_pass: float) -> tuple[float, ...]:
     """Return classes for a table whose invented rows take this long per pass: the standard ones, from the first on in which
     a query of one pass fits.

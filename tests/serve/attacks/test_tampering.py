@@ -26,9 +26,14 @@ class Tampering(httpx.BaseTransport):
 
     def __init__(self, inner: httpx.BaseTransport) -> None:
         self.inner, self.changes = inner, dict[str, Change]()  # by how an address ends
+        self.sent = dict[str, Any]()  # changes of an ask
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """As httpx calls it."""
+        if self.sent and request.url.path.endswith("/asks"):
+            body = json.dumps(json.loads(request.read()) | self.sent).encode()
+            headers = {name: each for name, each in request.headers.items() if name != "content-length"}
+            request = httpx.Request(request.method, request.url, headers=headers, content=body)
         response = self.inner.handle_request(request)
         change = next((each for end, each in self.changes.items() if request.url.path.endswith(end)), None)
         if change is None or response.status_code != 200:
@@ -100,7 +105,30 @@ def rename(shown: dict[str, Any]) -> None:
     shown["answer"]["reference"]["measurement"]["policy"] = "0" * 64
 
 
+def narrow(**changed: Any) -> Change:
+    """Return a change that narrows all intervals, and says that they are of another kind."""
+
+    def change(shown: dict[str, Any]) -> None:
+        record = shown["answer"]["record"]
+        record.update(changed)
+        for _, cells in record["rows"]:
+            for cell in cells:
+                cell[1], cell[2] = cell[0] - 1, cell[0] + 1
+
+    return change
+
+
+def flag(shown: dict[str, Any]) -> None:
+    for _, cells in shown["answer"]["record"]["rows"]:
+        for cell in cells:
+            cell[3] = not cell[3]
+
+
 CHANGES: dict[str, Change] = {
+    "narrow intervals": narrow(),
+    "another confidence": narrow(confidence=0.950001),
+    "simultaneous": narrow(simultaneous=True),
+    "reliable": flag,
     "value": set_in("record", "rows", 0, 1, 0, 0),
     "lower end": set_in("record", "rows", 0, 1, 0, 1),
     "dropped row": drop_row,
@@ -115,6 +143,16 @@ def test_a_changed_answer_is_noticed(people: RemoteSession, proxy: Tampering, ch
     proxy.changes["/asks"] = CHANGES[change]
     answer = people.ask(QUERY, epsilon=0.2)
     with pytest.raises(ServiceChanged, match="not of the answer that it sent"):
+        people.certificate(answer)
+
+
+@pytest.mark.parametrize("changed", [{"epsilon": "0.4"}, {"confidence": 0.8}])
+def test_a_changed_request_is_noticed(people: RemoteSession, proxy: Tampering, changed: dict[str, Any]) -> None:
+    """The mutant compares the certificate with the answer alone, and the analyst pays twice what was asked."""
+    proxy.sent = changed
+    answer = people.ask(QUERY, epsilon=0.2)
+    proxy.sent = {}
+    with pytest.raises(ServiceChanged, match="ε than was asked for" if "epsilon" in changed else "another kind"):
         people.certificate(answer)
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from discreet.serve.control.model import AskState, Publication, PublicationState
+from discreet.serve.control.model import AskState, Grant, Publication, PublicationState, Role
 from discreet.serve.schedule import measure_backlog
 from tests.support.web_service import QUERY, Service
 
@@ -84,6 +84,37 @@ def test_what_is_ahead_does_not_depend_on_how_long_a_statement_runs(service: Ser
     [(accepted, seconds)] = service.control.list_unfinished()
     assert seconds == 60.0
     assert measure_backlog([(accepted, seconds)], 1, accepted) == 60.0
+
+
+def test_long_asks_of_one_person_keep_nobody_from_asking_short_ones(service: Service) -> None:
+    """The mutant admits all of Ada's, and Eve waits until they are worked off."""
+    short = "SELECT COUNT(*) AS n FROM people"
+    service.register(classes=(1.0, 30.0), seconds_per_pass=0.25)
+    service.control.save_slots("w", 2, 1e12)
+    service.add_person("eve", Role.ANALYST)
+    service.control.add_grant(Grant(person="eve", table="people", account="employees/ada", created=0, by="sam"))
+    ada, eve = service.client("ada"), service.client("eve")
+    medians = ", ".join(f"MEDIAN(pay+{each}) AS m{each}" for each in range(4))
+    taken = [
+        ada.post("/api/v1/asks", json=ASK | {"query": f"SELECT {medians} FROM people", "epsilon": f"0.01{i}"})
+        for i in range(10)
+    ]
+    assert [each.status_code for each in taken] == [202] + [503] * 9
+    assert "your share" in taken[1].json()["detail"].lower()
+    assert 1 <= int(taken[1].headers["retry-after"]) <= 8
+    assert [seconds for _, seconds in service.control.list_unfinished()] == [30.0]
+    refused = eve.post("/api/v1/asks", json=ASK | {"query": short})
+    assert refused.status_code == 503, "one long query may be ahead"
+    pause = float(refused.json()["fields"]["retry_after"])
+    assert pause < 3.5, "and no more than that"
+    offset = service.web.clock._offset
+    service.web.clock._offset = offset + pause
+    assert eve.post("/api/v1/asks", json=ASK | {"query": short}).status_code == 202
+    again = ada.post("/api/v1/asks", json=ASK | {"query": f"SELECT {medians} FROM people", "epsilon": "0.02"})
+    assert again.status_code == 503, "half of the time is for others"
+    service.web.clock._offset = offset + 8.0
+    again = ada.post("/api/v1/asks", json=ASK | {"query": f"SELECT {medians} FROM people", "epsilon": "0.02"})
+    assert again.status_code == 202
 
 
 def test_a_query_of_a_publication_is_ahead_of_every_ask_of_its_table(service: Service) -> None:

@@ -239,12 +239,12 @@ class Asks(Part):
         with self._read() as transaction:
             return _spent_today(transaction, person, table, self._clock() if now is None else now)
 
-    def list_unfinished(self) -> list[tuple[float, float]]:
-        """Return when each ask that waits or runs was accepted, and its class in seconds; those without a class are left
-        out."""
-        sql = "SELECT accepted, body FROM control_asks WHERE state IN (?, ?)"
+    def list_unfinished(self, person: str | None = None) -> list[tuple[float, float]]:
+        """Return when each ask that waits or runs, of a person or of all, was accepted, and its class in seconds; those
+        without a class are left out."""
+        sql = "SELECT accepted, body FROM control_asks WHERE state IN (?, ?) AND (person = ? OR ? = 1)"
         with self._read() as transaction:
-            rows = find_rows(transaction, sql, AskState.WAITING, AskState.RUNNING)
+            rows = find_rows(transaction, sql, AskState.WAITING, AskState.RUNNING, person or "", int(person is None))
         found = [(float(accepted), msgspec.json.decode(body, type=_Class).class_seconds) for accepted, body in rows]
         return [(accepted, seconds) for accepted, seconds in found if seconds is not None]
 

@@ -63,7 +63,10 @@ class LimitedPool:
     the queue full is refused at once, and so is a person who has `per_person` of its places: one person cannot fill it.
     """
 
-    def __init__(self, threads: int, queue: int, what: str, *, per_person: int | None = None) -> None:
+    def __init__(
+        self, threads: int, queue: int, what: str, *, per_person: int | None = None, rate: RateLimit | None = None
+    ) -> None:
+        self._rate = rate
         self._threads, self._most, self._what = threads, threads + queue, what
         self._per_person = self._most if per_person is None else per_person
         self._lock, self._taken = threading.Lock(), Counter[str]()
@@ -73,8 +76,10 @@ class LimitedPool:
         """Return the result of work in a thread of this pool.
 
         Raises:
-            Refusal: 503 with the seconds after which to try again, if the queue is full.
+            Refusal: 503 with the seconds after which to try again, if the queue is full; 429 if the person's rate is.
         """
+        if self._rate is not None:
+            self._rate.take(person)
         with self._lock:
             if self._taken.total() >= self._most or self._taken[person] >= self._per_person:
                 reason = f"Too many {self._what} wait. Try again in a few seconds."

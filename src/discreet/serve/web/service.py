@@ -41,7 +41,14 @@ from discreet.serve.control.store import Control
 from discreet.serve.quoting import Priced, Quoter, Target
 from discreet.serve.rounding import round_parents, round_snapshot
 from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, decide
-from discreet.serve.schedule import MARGIN, JumpFreeClock, choose_class, makes_moment, measure_backlog
+from discreet.serve.schedule import (
+    MARGIN,
+    JumpFreeClock,
+    choose_class,
+    makes_moment,
+    measure_backlog,
+    measure_share,
+)
 from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import LimitedPool, RateLimit
 from discreet.serve.web.metrics import Metrics
@@ -58,6 +65,8 @@ DRAWING_THREADS = 2
 """How many charts, figures and exercises of the lab are computed at once; each takes a core for a while."""
 MAX_DRAWINGS = 16
 """How many more wait for that; half of them for one person."""
+DRAWINGS_PER_SECOND, DRAWINGS_AT_ONCE = 0.5, 20.0
+"""How many of them one person may have drawn, in the long run and in a row: each takes the time of quotes and answers."""
 MAX_HEALTH_CHECKS = 50
 SIGN_IN_THREADS = 4
 MAX_SIGN_INS = 16
@@ -115,7 +124,8 @@ class Web:
         per_second, per_hour = settings.quotes_per_second, settings.asks_per_hour
         self.quote_limit = RateLimit(per_second, max(per_second or 1, 1) * 2, "quotes")
         self.ask_limit = RateLimit(None if per_hour is None else per_hour / 3600, max(per_hour or 1, 1), "asks")
-        self.drawings = LimitedPool(DRAWING_THREADS, MAX_DRAWINGS, "drawings", per_person=MAX_DRAWINGS // 2)
+        rate = RateLimit(None if per_second is None else DRAWINGS_PER_SECOND, DRAWINGS_AT_ONCE, "drawings")
+        self.drawings = LimitedPool(DRAWING_THREADS, MAX_DRAWINGS, "drawings", per_person=MAX_DRAWINGS // 2, rate=rate)
         self.health = LimitedPool(1, MAX_HEALTH_CHECKS, "checks of the service")
         self.sign_ins = LimitedPool(SIGN_IN_THREADS, MAX_SIGN_INS, "sign-ins")
         self.metrics = Metrics(control)
@@ -229,7 +239,7 @@ class Web:
         if not lineage:
             raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         shown = lineage if caller.is_steward else round_parents(lineage)
-        priced = self.quoter.price(entry, shown, question.query, question.target)
+        priced = self.quoter.price(entry, shown, question.query, question.target, caller.limit_key)
         root = lineage[-1].account
         recorded = None if question.fresh else self.control.find_answered(root, priced.hash)
         per_day, now = entry.rules.epsilon_per_day, self.clock.now()
@@ -336,6 +346,7 @@ class Web:
             reason = "No worker of the service is running; nothing was charged"
             raise ServiceUnavailable(reason, "try again in a minute, or tell its steward", retry_after=RESTART_SECONDS)
         slots = DEFAULT_SLOTS if slots is None else slots
+        self._check_share(ask, slots)
         ahead = measure_backlog(self.control.list_unfinished(), slots, ask.accepted_at)
         # between two queries of a publication asks go first; so one of its queries is ahead, on the one engine of the table
         ahead += slots * max(self.control.list_publishing(ask.table), default=0.0)
@@ -343,6 +354,24 @@ class Web:
             over = ahead / (MARGIN * slots) + ask.class_seconds / MARGIN - ask.class_seconds
             reason = "The service has too much to do to answer in time; nothing was charged"
             raise ServiceUnavailable(reason, "try again in a moment", retry_after=round(over + 0.05, 2))
+
+    def _check_share(self, ask: Ask, slots: int) -> None:
+        """Refuse an ask of a longer class than the shortest of the service while the person has others of these ahead: long
+        asks of one person, one after another, would keep everybody from asking short ones. They have half of the slots.
+
+        Raises:
+            ServiceUnavailable: with the seconds after which the person may ask it.
+        """
+        seconds = ask.class_seconds
+        shortest = min((each.classes[0] for each in self.control.list_tables() if each.classes), default=seconds)
+        if seconds is None or shortest is None or seconds <= shortest:
+            return
+        mine = [(accepted, each) for accepted, each in self.control.list_unfinished(ask.person) if each > shortest]
+        ahead = measure_share(mine, slots, ask.accepted_at)
+        if ahead > 0 and ahead + seconds > (MARGIN - 1) * slots * shortest / 2:
+            reason = "Your earlier asks take your share of the service; nothing was charged"
+            wait = round(2 * ahead / (MARGIN * slots) + 0.05, 2)
+            raise ServiceUnavailable(reason, "try again in a moment", retry_after=wait)
 
     def _add_for_approval(self, ask: Ask, question: Question, reason: str) -> Ask:
         request = ApprovalRequest(
