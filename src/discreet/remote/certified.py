@@ -15,7 +15,6 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from discreet._numbers import read_decimal
 from discreet.errors import BadParameter, ServiceChanged
 from discreet.ledger.certificate import read_entries
 from discreet.ledger.entries import to_canonical_json
@@ -77,7 +76,7 @@ def _find_difference(certificate: Mapping[str, Any], received: Received, table: 
         return "it is about another measurement"
     if measurement.get("question") != to_sql(asked, table.unit):
         return "it is about another query than was asked"
-    if received.epsilon is not None and not _costs_at_most(certificate, read_decimal(received.epsilon, "epsilon")):
+    if received.epsilon is not None and not _costs_at_most(certificate, Fraction(received.epsilon)):
         return "it costs a larger ε than was asked for"
     if not _promises(received.record, certificate["release"], received):
         return "the intervals are of another kind than was asked for"
@@ -130,7 +129,7 @@ def _write_cell(cell: Any) -> list[Any]:
 
 
 def _widens(shown: Any, signed: Any) -> bool:
-    """Whether an estimate has the signed value, an interval that contains the signed one, and no flag that was not signed."""
+    """Whether an estimate has the signed value, an interval that contains the signed one, and no flag of its own."""
     (value, lower, upper, reliable), (value_s, lower_s, upper_s, reliable_s) = _write_cell(shown), _write_cell(signed)
     is_below = lower is None or (lower_s is not None and lower <= lower_s)
     is_above = upper is None or (upper_s is not None and upper >= upper_s)

@@ -257,7 +257,9 @@ class FairPlaces:
 
     def _find_next(self) -> int | None:
         """Return the ticket whose turn it is; the caller holds the lock."""
-        waiting = [(self._served.get(person, 0), each) for each, person in self._waiting.items() if person not in self._has_place]
+        waiting = [
+            (self._served.get(person, 0), each) for each, person in self._waiting.items() if person not in self._has_place
+        ]
         return min(waiting)[1] if waiting and self._free > 0 else None
 
 
@@ -278,9 +280,7 @@ class Quoter:
             found = self._tables.put(key, read or read_policy(entry.policy))
         return found
 
-    def price(
-        self, entry: TableEntry, lineage: Sequence[Snapshot], query: str, target: Target, person: str = ""
-    ) -> Priced:
+    def price(self, entry: TableEntry, lineage: Sequence[Snapshot], query: str, target: Target, person: str = "") -> Priced:
         """Return a query with its noise, its quote and the hash of its measurement; `person` is who waits for it.
 
         Raises:

@@ -300,12 +300,17 @@ def test_a_client_that_goes_on_sending_is_ended(tmp_path: Path, monkeypatch: pyt
 
 
 def test_no_more_streams_of_one_person_run_than_are_allowed(service: Service) -> None:
-    """All are let in before the first begins to be read, as requests that come at once are."""
+    """The mutant lets all in before the first begins to be read, as requests that come at once are, and shows those beyond
+    the limit an empty stream."""
     ask = service.control.find_ask(service.ask()["id"])
     assert ask is not None
 
     async def read_all() -> tuple[int, int]:
-        streams = [api_outcomes.stream_events(service.web, ask, "ada") for _ in range(api_outcomes.MAX_STREAMS + 3)]
+        streams = [api_outcomes.stream_events(service.web, ask, "ada") for _ in range(api_outcomes.MAX_STREAMS)]
+        for _ in range(3):
+            with pytest.raises(Refusal, match="streams open") as refused:
+                api_outcomes.stream_events(service.web, ask, "ada")
+            assert refused.value.status == 429
         bodies: list[Any] = [each.body_iterator for each in streams]  # type: ignore[attr-defined]
         first = [await anext(body, b"") for body in bodies]
         with pytest.raises(Refusal, match="streams open"):
@@ -316,6 +321,26 @@ def test_no_more_streams_of_one_person_run_than_are_allowed(service: Service) ->
         return sum(map(bool, first)), service.web.streams.get("ada", 0)
 
     assert asyncio.run(read_all()) == (api_outcomes.MAX_STREAMS, 0)
+
+
+def test_a_stream_whose_reader_leaves_before_it_begins_is_not_counted(service: Service) -> None:
+    ask = service.control.find_ask(service.ask()["id"])
+    assert ask is not None
+
+    async def leave() -> None:
+        async def send(message: Any) -> None:
+            raise OSError
+
+        async def receive() -> Any:
+            return {"type": "http.disconnect"}
+
+        stream = api_outcomes.stream_events(service.web, ask, "ada")
+        assert service.web.streams == {"ada": 1}
+        with suppress(Exception):
+            await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
+
+    asyncio.run(leave())
+    assert service.web.streams == {}
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BadParameter
+from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Person, Role, Scope
 from discreet.serve.control.store import Control, open_control
 from tests.serve.control.conftest import Clock
@@ -141,3 +142,17 @@ def test_no_secret_is_in_the_file(folder: Path) -> None:
         assert secret not in stored
         assert secret.encode() not in files
         assert secret.removeprefix("dsc_").encode() not in files
+
+
+@pytest.mark.parametrize("id", ["Ada", "a:b", "a/b", "", "-ada", "a" * 41, "ada\n", "ü"])
+def test_an_id_that_is_part_of_other_names_is_refused(control: Control, id: str) -> None:
+    """Wherever it comes from: a page, the command line or a provider."""
+    with pytest.raises(BadParameter, match="small letters"):
+        control.add_person(Person(id=id, name="A", role=Role.ANALYST))
+
+
+@pytest.mark.parametrize("id", ["publication", "worker", "oidc", "service"])
+def test_nobody_has_the_name_of_a_part_of_the_service(control: Control, id: str) -> None:
+    """The mutant adds a person called `publication`, whose asks have the debit ids of publications."""
+    with pytest.raises(PersonExists):
+        control.add_person(Person(id=id, name="A", role=Role.ANALYST))

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, SourceRefused
@@ -17,6 +18,7 @@ from discreet.ledger.entries import AccountOpened
 from discreet.serve.checking import check_service
 from discreet.serve.config import PopulationConfig, ServiceConfig, parse_config
 from discreet.serve.control.model import AskState
+from discreet.serve.control.store import open_control
 from discreet.serve.embedded import describe
 from discreet.serve.worker import tables
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
@@ -92,6 +94,27 @@ def test_a_copy_is_refused_while_the_ledger_is_served(config: ServiceConfig, tmp
         copy_ledger(config, tmp_path / "copy")
         copied = replace(config, ledger=str(tmp_path / "copy" / "serve.ledger"), key=config.key)
         refuse(copied, LedgerUnavailable, "another worker serves")
+
+
+def test_a_copied_folder_is_served_with_the_owners_word_alone(config: ServiceConfig, tmp_path: Path) -> None:
+    """The mutant forgets the place when the lease has ended; the copy has the control database too, and nothing differs."""
+    with start_service(config, "ada") as service:
+        service.wait(service.ask())
+    shutil.copytree(config.state, tmp_path / "copy")
+    copied = replace(
+        config, state=tmp_path / "copy", ledger=str(tmp_path / "copy" / "serve.ledger"),
+        control=str(tmp_path / "copy" / Path(config.control).name), key=tmp_path / "copy" / config.key.name,
+    )  # fmt: skip
+    with open_control(copied.control) as control:  # its lease has ended
+        lease = msgspec.json.decode(control.find_setting(tables.SERVING) or "")
+        control.set_setting(tables.SERVING, msgspec.json.encode(lease | {"until": 0}).decode())
+    refuse(copied, LedgerUnavailable, "served at another place")
+    with start_service(config) as service:
+        assert service.wait(service.ask(epsilon="0.02")).state is AskState.ANSWERED, "the original goes on"
+    with start_service(copied, adopt=True) as service:
+        assert service.wait(service.ask(epsilon="0.03")).state is AskState.ANSWERED
+    with start_service(copied) as service:  # its place is known now
+        assert service.wait(service.ask(epsilon="0.04")).state is AskState.ANSWERED
 
 
 def test_two_workers_serve_one_ledger(config: ServiceConfig) -> None:

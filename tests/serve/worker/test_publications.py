@@ -182,6 +182,35 @@ def test_no_refusal_of_a_publication_tells_the_exact_balance_of_the_root(tmp_pat
     assert said[0] == said[1]
 
 
+def test_a_publication_that_overruns_its_class_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant shows it at a later class, which tells about the rows, as often as somebody likes."""
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(0.3, 60.0)), "ada") as running:
+        write = Publisher._write
+
+        def write_late(self: Publisher, *given: Any) -> Any:
+            self.is_stopping = NoWaiting()
+            time.sleep(0.4)
+            return write(self, *given)
+
+        in_time = run(running, running.add_publication(PLAN))
+        assert in_time.state is PublicationState.PUBLISHED
+        before = running.control.list_overruns()
+        monkeypatch.setattr(Publisher, "_write", write_late)
+        late = run(running, running.add_publication(PLAN.replace("0.2", "0.21")))
+        assert late.state is PublicationState.PUBLISHED
+        times = {name: each.times for name, each in running.control.list_overruns().items()}
+        assert times.get("people", 0) == (before["people"].times if "people" in before else 0) + 1
+
+
+class NoWaiting(threading.Event):
+    """Waits for no class."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return at once."""
+        return False
+
+
 def test_asks_go_between_the_queries_of_a_publication(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant holds the engine from the first query to the last."""
     many = "".join(f'[questions.q{i}]\nsql = "SELECT COUNT(*) AS n FROM people WHERE pay > {i}"\n' for i in range(6))

@@ -4,6 +4,7 @@ A secret has 32 random bytes and is shown once; the database holds its SHA-256 a
 the database is no way to sign in, and no comparison takes a time that depends on a secret.
 """
 
+import re
 import secrets
 from collections.abc import Iterable
 
@@ -15,8 +16,11 @@ from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Link, Login, Person, Role, Scope, Token
 
-ACTORS = frozenset({"worker", "oidc"})
-"""What the trail calls parts of the service: a person of that name would read their lines."""
+RESERVED = frozenset({"worker", "oidc", "service", "publication"})
+"""What the trail calls parts of the service, whose lines a person of that name would read; and what stands before the colon
+in the id of a publication's debit, where asks have the person."""
+PERSON_ID = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
+"""The id of a person: part of names of accounts, and of ids of debits, in which a colon ends it."""
 TOKEN_PREFIX = "dsc_"
 """What a token begins with, so that scanners find one that was published by mistake."""
 LAST_USED_SECONDS = 60.0
@@ -30,9 +34,11 @@ class People(Part):
         """Add a person.
 
         Raises:
+            BadParameter: if the id is none, whoever gave it: a page, the command line or a provider.
             PersonExists: if the id or the OIDC subject is taken, or the id is reserved.
         """
-        if person.id in ACTORS:
+        check_person_id(person.id)
+        if person.id in RESERVED:
             raise PersonExists(person.id)
         person = msgspec.structs.replace(person, created=person.created or self._clock())
         with self._write() as transaction:
@@ -248,6 +254,13 @@ class People(Part):
         """Sign a browser out."""
         with self._write() as transaction:
             transaction.run("DELETE FROM control_logins WHERE digest = ?", digest_secret(secret))
+
+
+def check_person_id(id: str) -> None:
+    """Refuse what is no id of a person."""
+    if re.fullmatch(PERSON_ID, id) is None:
+        reason = "not 1 to 40 small letters, digits and hyphens"
+        raise BadParameter("id", repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
 
 
 _ENABLED = "JOIN control_people p ON p.id = t.person AND p.disabled = 0 WHERE"

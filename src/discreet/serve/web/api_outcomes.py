@@ -3,7 +3,7 @@
 Events tell states and moments, which the clock decides. No event tells how far an engine is: that depends on the rows.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -131,10 +131,18 @@ def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> R
     if web.streams.get(person, 0) >= MAX_STREAMS:
         raise Refusal(429, f"You have {MAX_STREAMS} streams open. Close one.", {"Retry-After": "10"})
 
+    web.streams[person] = web.streams.get(person, 0) + 1  # before another request is checked: this runs in the event loop
+    counted = [person]
+
+    def forget() -> None:
+        for each in [counted.pop()] if counted else []:
+            left = web.streams.get(each, 1) - 1
+            if left > 0:
+                web.streams[each] = left
+            else:
+                web.streams.pop(each, None)
+
     async def produce(ask: Ask, last: str | None) -> AsyncIterator[bytes]:
-        if web.streams.get(person, 0) >= MAX_STREAMS:  # others began since the check
-            return
-        web.streams[person] = web.streams.get(person, 0) + 1
         try:
             while True:
                 name = f"{ask.state.value}/{ask.overruns}"
@@ -149,14 +157,24 @@ def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> R
                     yield b": still here\n\n"
                 ask = following
         finally:
-            left = web.streams.get(person, 1) - 1
-            if left > 0:
-                web.streams[person] = left
-            else:
-                web.streams.pop(person, None)
+            forget()
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(produce(ask, last), headers=headers, media_type="text/event-stream")
+    return CountedStream(forget, produce(ask, last), headers=headers, media_type="text/event-stream")
+
+
+class CountedStream(StreamingResponse):
+    """A stream that is no longer counted when it has ended, also where its reader left before it began."""
+
+    def __init__(self, forget: Callable[[], None], *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._forget = forget
+
+    async def __call__(self, *given: Any) -> None:
+        try:
+            await super().__call__(*given)
+        finally:
+            self._forget()
 
 
 def write_invented(web: Web, entry: TableEntry, rows: int, seed: int, name: str) -> Response:

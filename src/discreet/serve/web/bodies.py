@@ -13,9 +13,9 @@ from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.model import Role, Rules
+from discreet.serve.control.people import PERSON_ID
 from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
-from discreet.serve.web.stewardship import PERSON_ID
 
 NUMBER = r"^[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?$"
 ERROR = r"^ *±? *[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})? *%? *$"

@@ -207,7 +207,7 @@ class SigningIn:
         return person
 
     def _add(self, identity: Identity) -> Person:
-        base = re.sub(r"[^a-z0-9-]+", "-", identity.login.lower()).strip("-")[:40] or "person"
+        base = re.sub(r"[^a-z0-9-]+", "-", identity.login.lower())[:35].strip("-") or "person"
         for number in range(1, 1000):
             name = base if number == 1 else f"{base}-{number}"
             person = Person(id=name, name=identity.name, email=identity.email, subject=identity.subject, role=identity.role)

@@ -40,7 +40,7 @@ from discreet.serve.control.model import Job, Publication, PublicationState, Rol
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import build_account
 from discreet.serve.rounding import round_parents, round_refusal
-from discreet.serve.schedule import choose_class, find_end_of_class
+from discreet.serve.schedule import MAX_OVERRUNS, choose_class, find_end_of_class
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.holding import ClosedForNow, Held, HeldAccount
 from discreet.serve.worker.refusals import (
@@ -144,7 +144,7 @@ class Publisher:
             self._fail(found, refused)
 
         def wait() -> None:
-            self._wait_for_class(started, found.table, plan)
+            self._wait_for_class(started, found, plan)
 
         held: Held | None = None
         try:
@@ -203,12 +203,28 @@ class Publisher:
             (published.folder / "plan.toml").write_text(found.plan, encoding="utf-8")
             return published, {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
 
-    def _wait_for_class(self, started: float, table: str, plan: WorkloadPlan) -> None:
-        """Wait until the class of a publication has passed since `started`."""
-        entry, elapsed = self.tables.get_entry(table), time.monotonic() - started
-        end = find_end_of_class(entry.classes, entry.seconds_per_pass, plan.bounded_queries, elapsed)
+    def _wait_for_class(self, started: float, found: Publication, plan: WorkloadPlan) -> None:
+        """Wait until the class of a publication has passed since `started`. One that takes longer than the class of its
+        queries is an overrun, as of an ask: when it is shown tells about the rows."""
+        entry, elapsed = self.tables.get_entry(found.table), time.monotonic() - started
+        planned, end = (
+            find_end_of_class(entry.classes, entry.seconds_per_pass, plan.bounded_queries, each) for each in (0.0, elapsed)
+        )
         if end is not None and self.is_stopping.wait(end - elapsed):
             raise WorkerStops
+        if planned is not None and end is not None and end > planned:
+            self._count_overrun(found)
+
+    def _count_overrun(self, found: Publication) -> None:
+        grant = self.control.find_grant(found.by, found.table)
+        try:
+            with self.control.transaction():
+                if grant is not None:
+                    self.control.count_trouble(grant.account, "overrun", limit=MAX_OVERRUNS)
+                self.control.count_overrun(found.table)
+        except ControlUnavailable:
+            return
+        self.alerts.send("overrun", found.table)
 
     def _record_failures(self, held: Held | None) -> None:
         """Append the failures of the engine to the ledger; again in a moment if it cannot be reached."""

@@ -97,7 +97,7 @@ class Tables:
             self.control.set_setting(PUBLIC_KEY, self.key.public)
             self.control.set_setting(SERVICE_NAME, self.config.name)
             self.control.set_setting(RELEASED, "" if self.config.released is None else self.config.released.name)
-        self.renew_serving()
+        self.renew_serving(starts=True, adopt=adopt)
         self.mirror()
         for table in self.config.tables.values():
             self.open_table(table.name)
@@ -125,8 +125,10 @@ class Tables:
                 "restore the latest ledger; going on would spend the same budget twice",
             )  # fmt: skip
 
-    def renew_serving(self) -> None:
-        """Say that this ledger is being served, so that no copy of it is served at the same time."""
+    def renew_serving(self, *, starts: bool = False, adopt: bool = False) -> None:
+        """Say that this ledger is being served, so that no copy of it is served at the same time. A worker that starts at
+        another place than the last one needs the owner's word (`adopt`): a folder that was copied, with its control
+        database, knows nothing of what is spent at the place that it was copied from."""
         mark = sha256(self.ledger.store.location.encode()).hexdigest()[:16]
         now = self.clock.now()
         with self.control.transaction():
@@ -136,6 +138,11 @@ class Tables:
                 raise LedgerUnavailable(
                     self.ledger.store.location, "another worker serves a ledger with the same identity at another place",
                     f"end it, or wait {SERVING_SECONDS:g} seconds after it ended",
+                )  # fmt: skip
+            if starts and not adopt and serving.get("ledger", mark) != mark:
+                raise LedgerUnavailable(
+                    self.ledger.store.location, "it was served at another place: if this is a copy, both spend the budget",
+                    "serve the original, or give adopt= if it was moved and no copy of it is served",
                 )  # fmt: skip
             lease = {"ledger": mark, "until": now + SERVING_SECONDS}
             self.control.set_setting(SERVING, msgspec.json.encode(lease).decode())
