@@ -20,7 +20,7 @@ from discreet.serve import classroom
 from discreet.serve.web import api_outcomes, connections, guard
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.problems import Refusal
-from discreet.serve.web.service import MAX_SIGN_INS, SIGN_IN_THREADS
+from discreet.serve.web.service import DRAWINGS_AT_ONCE, MAX_SIGN_INS, SIGN_IN_THREADS
 from discreet.serve.web.settings import OidcSettings
 from tests.support.web_server import find_socket, serve
 from tests.support.web_service import OPEN, Service, open_service
@@ -141,6 +141,24 @@ def test_drawings_take_few_threads_and_the_rest_is_refused(
         assert most == 2
         refused: Any = next(thread for thread in threads if thread.status == 503)  # type: ignore[attr-defined]
         assert int(refused.pause) >= 1
+
+
+def test_one_person_draws_at_a_limited_rate(tmp_path: Path) -> None:
+    """The mutant limits what waits alone, and one person keeps a core busy, whose quotes and answers others wait for."""
+    with open_service(tmp_path, replace(OPEN, quotes_per_second=5.0)) as service:
+
+        async def draw(person: str, number: int) -> list[int]:
+            statuses = []
+            for _ in range(number):
+                try:
+                    statuses.append(await service.web.drawings.run(person, lambda: 200))
+                except Refusal as refused:
+                    statuses.append(refused.status)
+            return statuses
+
+        assert set(asyncio.run(draw("ada", int(DRAWINGS_AT_ONCE)))) == {200}
+        assert 429 in asyncio.run(draw("ada", 5))
+        assert asyncio.run(draw("bob", 1)) == [200]
 
 
 def test_ready_needs_no_thread_that_others_share(tmp_path: Path) -> None:

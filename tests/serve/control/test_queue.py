@@ -362,3 +362,14 @@ def test_an_attack_of_the_lab_counts_once_however_often_it_is_wanted(control: Co
         enqueue_attack(control, "differencing", {"seed": seed}, "ada")
     with pytest.raises(TooManyWaiting):
         enqueue_attack(control, "differencing", {"seed": "3"}, "ada")
+
+
+def test_asks_without_a_class_are_claimed_apart(control: Control) -> None:
+    said = """ '"unscheduled":true' """  # a query that quotes the mark is no other kind
+    timed = control.add_ask(make_ask("timed", class_seconds=1.0, query=said))
+    untimed = control.add_ask(make_ask("untimed", class_seconds=None, query=said))
+    other = control.enqueue("certificate", timed.id)
+    claimed = [control.claim("w", NOON, per_person=None, scheduled=False) for _ in range(2)]
+    assert [job and job.subject for job in claimed] == [untimed.id, None]
+    claimed = [control.claim("w", NOON, per_person=None, scheduled=True) for _ in range(3)]
+    assert [job and job.subject for job in claimed] == [timed.id, other.subject, None]

@@ -182,6 +182,33 @@ def test_no_refusal_of_a_publication_tells_the_exact_balance_of_the_root(tmp_pat
     assert said[0] == said[1]
 
 
+def test_asks_without_a_class_take_no_slot_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant with common slots answers no ask that has a class while students flood the table of their class."""
+    write_table(tmp_path / "data")
+    go = threading.Event()
+    with start_service(configure(tmp_path / "data", classes=(1.0, 5.0)), "ada", "bob") as running:
+        run_job = running.worker.jobs.run
+
+        def block(job: Job) -> None:
+            if job.payload:
+                go.wait(20)
+            run_job(job)
+
+        monkeypatch.setattr(running.worker.jobs, "run", block)
+        try:
+            flood = [
+                running.control.add_ask(
+                    msgspec.structs.replace(running.make_ask("bob", epsilon=f"0.01{i}"), class_seconds=None, release_at=None)
+                )
+                for i in range(6)
+            ]
+            assert running.wait(running.ask("ada", epsilon="0.03"), 10).state is AskState.ANSWERED
+            assert sum(running.find(each).state is AskState.RUNNING for each in flood) <= 1
+        finally:
+            go.set()
+        assert {running.wait(each, 30).state for each in flood} == {AskState.ANSWERED}
+
+
 def test_a_publication_that_overruns_its_class_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant shows it at a later class, which tells about the rows, as often as somebody likes."""
     write_table(tmp_path / "data")

@@ -284,10 +284,14 @@ def _find_answered(transaction: Transaction, root: str, measurement: str) -> Ask
     return _find_ask(transaction, where, root, measurement, AskState.ANSWERED)
 
 
+UNSCHEDULED = "unscheduled"
+"""In the payload of a job: its ask has no class, so nobody knows how long it takes."""
+
+
 def _enqueue_ask(transaction: Transaction, ask: Ask, now: float) -> None:
-    insert_job(
-        transaction, Job(id=new_id(), kind="ask", subject=ask.id, payload={}, state=JobState.QUEUED, created=now), ask.person
-    )
+    payload = {UNSCHEDULED: True} if ask.class_seconds is None else {}
+    job = Job(id=new_id(), kind="ask", subject=ask.id, payload=payload, state=JobState.QUEUED, created=now)
+    insert_job(transaction, job, ask.person)
 
 
 def insert_job(transaction: Transaction, job: Job, person: str | None) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from discreet.serve.control.asks import Asks, _find_ask, insert_job
+from discreet.serve.control.asks import UNSCHEDULED, Asks, _find_ask, insert_job
 from discreet.serve.control.base import decode, encode, new_id
 from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import StateChanged, TooManyWaiting
@@ -65,19 +65,21 @@ class Queue(Asks):
         kinds: Iterable[str] | None = None,
         *,
         per_person: int | None = 1,
+        scheduled: bool | None = None,
     ) -> Job | None:
         """Lease the oldest free job to a worker; None if there is none.
 
-        `per_person` is how many asks of one person run at once; None sets no limit.
+        `per_person` is how many asks of one person run at once; None sets no limit. `scheduled` chooses jobs other than asks
+        without a class (True), or these alone (False).
         """
         now = self._clock() if now is None else now
         wanted = None if kinds is None else tuple(kinds)
         with self._read() as transaction:  # every thread looks after every change, and most find nothing: let them not write
-            if _find_free(transaction, now, wanted, [], per_person, lock="") is None:
+            if _find_free(transaction, now, wanted, [], per_person, scheduled, lock="") is None:
                 return None
         with self._write(durable=False) as transaction:
             passed_over: list[str] = []  # people who have enough running
-            while (found := _find_free(transaction, now, wanted, passed_over, per_person)) is not None:
+            while (found := _find_free(transaction, now, wanted, passed_over, per_person, scheduled)) is not None:
                 job, person = found
                 if job.kind == "ask" and person is not None and per_person is not None:
                     is_free = transaction.try_lock(f"running asks of {person}")
@@ -238,6 +240,7 @@ def _find_free(
     kinds: tuple[str, ...] | None,
     passed_over: list[str],
     per_person: int | None,
+    scheduled: bool | None,
     lock: str = "{skip}",
 ) -> tuple[Job, str | None] | None:
     """Return the oldest job that is free and of none of the people who are passed over, locked, with its person."""
@@ -245,6 +248,9 @@ def _find_free(
     if kinds is not None:
         where += f" AND j.kind IN ({', '.join('?' * len(kinds))})" if kinds else " AND 1 = 0"
         values += kinds
+    if scheduled is not None:
+        where += f" AND j.body {'NOT ' if scheduled else ''}LIKE ?"
+        values.append(f'%"{UNSCHEDULED}":true%')  # a text has \" for "
     if passed_over:
         where += f" AND (j.kind <> 'ask' OR j.person IS NULL OR j.person NOT IN ({', '.join('?' * len(passed_over))}))"
         values += passed_over

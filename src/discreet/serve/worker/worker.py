@@ -1,7 +1,9 @@
 """The worker's threads: slots that claim and run jobs, one that renews leases, one that releases answers at their moments.
 
 Slots run asks and nothing else. Other kinds of jobs have threads of their own, one for each group of `SIDE_KINDS`: however
-many publications or attacks of the lab wait, an ask finds the slots that the admission check counted.
+many publications or attacks of the lab wait, an ask finds the slots that the admission check counted. Asks of tables without
+classes, such as those of a class of students, are not counted by that check; where other tables have classes, they have one
+slot of their own, so they delay each other alone.
 
 An answer that waits for its moment occupies no slot. A worker that is killed loses nothing: its leases end, another worker
 claims its jobs, and the ledger continues each debit by its id. A worker that is stopped waits for what runs, releases what
@@ -65,10 +67,14 @@ class Worker:
         released = None if config.released is None else ReleasedTables(config.released)
         self.jobs = Jobs(control, self.tables, clock, self.moments, self.alerts, released)
         self._stopped = threading.Event()
-        kinds = [("ask",)] * self.settings.slots + [*SIDE_KINDS]
+        # where tables have classes, asks of others, which may take any time, have a slot of their own
+        has_classes = any(each.classes is None or each.classes for each in config.tables.values())
+        slots = self.settings.slots
+        asks: list[bool | None] = [*[True] * slots, False] if has_classes else [None] * slots
+        work = [(("ask",), scheduled) for scheduled in asks] + [(kinds, None) for kinds in SIDE_KINDS]
         self._slots = [
-            threading.Thread(target=self._work, args=(each,), name=f"discreet-slot-{i}", daemon=True)
-            for i, each in enumerate(kinds)
+            threading.Thread(target=self._work, args=each, name=f"discreet-slot-{i}", daemon=True)
+            for i, each in enumerate(work)
         ]
         self._renewer = threading.Thread(target=self._renew, name="discreet-leases", daemon=True)
 
@@ -118,12 +124,12 @@ class Worker:
         until = self.clock.now() + self.settings.lease_seconds
         self.control.save_slots(self.name, self.settings.slots, until, free)
 
-    def _work(self, kinds: tuple[str, ...]) -> None:
+    def _work(self, kinds: tuple[str, ...], scheduled: bool | None) -> None:
         while not self._stopped.is_set():
             try:
                 with self.control.subscribe(queue_topic(kinds[0])) as queue:
                     while not self._stopped.is_set():
-                        job = self._claim(kinds)
+                        job = self._claim(kinds, scheduled)
                         if job is None:
                             queue.wait(self.settings.idle_seconds)
                         else:
@@ -135,9 +141,9 @@ class Worker:
                 log.exception("a slot failed, and goes on")
                 self._stopped.wait(self.settings.idle_seconds)
 
-    def _claim(self, kinds: tuple[str, ...]) -> Job | None:
-        settings = self.settings
-        return self.control.claim(self.name, self.clock.now(), settings.lease_seconds, kinds, per_person=settings.per_person)
+    def _claim(self, kinds: tuple[str, ...], scheduled: bool | None) -> Job | None:
+        lease, per_person = self.settings.lease_seconds, self.settings.per_person
+        return self.control.claim(self.name, self.clock.now(), lease, kinds, per_person=per_person, scheduled=scheduled)
 
     def _renew(self) -> None:
         while not self._stopped.wait(self.settings.lease_seconds / 3):
