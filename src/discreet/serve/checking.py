@@ -15,8 +15,9 @@ from discreet.query.schema import DEFAULT_SALT
 from discreet.serve.config import ServiceConfig, TableConfig
 from discreet.serve.control.errors import ControlMissing, ControlUnavailable
 from discreet.serve.control.model import Person, Role
+from discreet.serve.control.people import check_person_id
 from discreet.serve.control.store import open_control
-from discreet.serve.embedded import LINK_SECONDS, find_address
+from discreet.serve.embedded import LINK_SECONDS, find_address, is_served
 from discreet.serve.schedule import JumpFreeClock, propose_classes
 from discreet.serve.worker.populations import read_opened
 from discreet.serve.worker.registration import read_policy_file, time_pass
@@ -168,17 +169,42 @@ def accept_policy(config: ServiceConfig, table: str, version: int) -> Path:
     return kept
 
 
-def invite_person(config: ServiceConfig, person: str, role: str) -> str:
-    """Add a person if new, make a steward of one who is to be, and return a link that signs them in once."""
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """A person who can sign in, and the link for it."""
+
+    person: Person
+    link: str
+    is_new: bool
+    is_running: bool | None  # None: that cannot be seen from here
+
+
+def invite_person(config: ServiceConfig, person: str, role: str | None = None) -> Invited:
+    """Add a person if new, make a steward of one who is to be, and return a link that signs them in once. A new person is
+    an analyst unless another role is given.
+
+    Raises:
+        BadParameter: if the name or the role is none, or the person is known and has another role.
+    """
+    check_person_id(person, "person")
     try:
-        wanted = Role(role)
+        wanted = None if role is None else Role(role)
     except ValueError:
         names = ", ".join(each.value for each in Role)
         raise BadParameter("role", repr(role), "there is no such role", f"take one of: {names}") from None
     with open_control(config.control, create=False, clock=JumpFreeClock().now) as control:
         found = control.find_person(person)
+        is_new = found is None
         if found is None:
-            control.add_person(Person(id=person, name=person, role=wanted), by=COMMAND_LINE)
-        elif wanted is Role.STEWARD:
-            control.change_person(person, role=wanted, by=COMMAND_LINE)
-        return f"{find_address(config, control)}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"
+            found = control.add_person(Person(id=person, name=person, role=wanted or Role.ANALYST), by=COMMAND_LINE)
+        elif found.disabled:
+            hint = "unblock them on the page of people first"
+            raise BadParameter("person", repr(person), "they are blocked, and no link lets them in", hint)
+        elif wanted is Role.STEWARD and found.role is not wanted:
+            found = control.change_person(person, role=wanted, by=COMMAND_LINE)
+        elif wanted is not None and found.role is not wanted:
+            hint = "leave it out for a link, or change the role on the page of people"
+            raise BadParameter("role", repr(wanted.value), f"{person} is known, and has the role {found.role.value}", hint)
+        secret = control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)
+        link = f"{find_address(config, control)}/in?once={secret}"
+        return Invited(found, link, is_new, is_served(config.state) if config.embedded else None)

@@ -4,6 +4,7 @@ A secret has 32 random bytes and is shown once; the database holds its SHA-256 a
 the database is no way to sign in, and no comparison takes a time that depends on a secret.
 """
 
+import re
 import secrets
 from collections.abc import Iterable
 
@@ -15,12 +16,42 @@ from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import PersonExists
 from discreet.serve.control.model import Link, Login, Person, Role, Scope, Token
 
+PERSON_ID = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
+EMAIL = r"[^@\s]+@[^@\s]+"
+MAX_EMAIL = 200
 ACTORS = frozenset({"worker", "oidc"})
 """What the trail calls parts of the service: a person of that name would read their lines."""
 TOKEN_PREFIX = "dsc_"
 """What a token begins with, so that scanners find one that was published by mistake."""
 LAST_USED_SECONDS = 60.0
 """The last use of a token is written at most this often."""
+
+
+def check_person_id(id: str, name: str = "id") -> str:
+    """Return the short name of a person, which is part of account names. `name` is what the caller calls it.
+
+    >>> check_person_id("ada-l")
+    'ada-l'
+    >>> check_person_id("Bob Smith")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: id is 'Bob Smith': not 1 to 40 small letters, digits and hyphens. \
+Take one such as "ada", it is part of account names.
+    """
+    if re.fullmatch(PERSON_ID, id, re.ASCII) is None:
+        reason = "not 1 to 40 small letters, digits and hyphens"
+        raise BadParameter(name, repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
+    return id
+
+
+def check_email(email: str | None) -> str | None:
+    """Return an e-mail address, or None for none.
+
+    >>> check_email("ada@example.org"), check_email(None)
+    ('ada@example.org', None)
+    """
+    if email is not None and (len(email) > MAX_EMAIL or re.fullmatch(EMAIL, email) is None):
+        raise BadParameter("email", repr(email[:40]), "not an e-mail address", "write one such as ada@example.org, or none")
+    return email
 
 
 class People(Part):

@@ -13,9 +13,9 @@ from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.model import Role, Rules
+from discreet.serve.control.people import EMAIL, MAX_EMAIL, PERSON_ID
 from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
-from discreet.serve.web.stewardship import PERSON_ID
 
 NUMBER = r"^[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?$"
 ERROR = r"^ *±? *[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})? *%? *$"
@@ -96,7 +96,7 @@ class PersonBody(Body):
     id: Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^{PERSON_ID}$"})]
     name: Name
     role: Annotated[Role, Field(strict=False)]
-    email: Annotated[str, Field(max_length=200, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
+    email: Annotated[str, Field(max_length=MAX_EMAIL, pattern=f"^{EMAIL}$")] | None = None
 
 
 class PersonChange(Body):

@@ -39,13 +39,13 @@ from discreet.serve.control.model import (
     Token,
     TrailEntry,
 )
+from discreet.serve.control.people import check_email, check_person_id
 from discreet.serve.rations import check_ration, state_whole
 from discreet.serve.rules import check_templates, count_stewards
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
 
-PERSON_ID = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
 MAX_PLAN = 100_000
 MAX_SCANNED = 2_000
 MAX_RATIONS, RATION_DAYS = 20, 30
@@ -66,11 +66,9 @@ class Stewardship:
         """Add a person."""
         caller.require(Scope.STEWARD)
         caller.require_all_tables()
-        if re.fullmatch(PERSON_ID, id) is None:
-            reason = "not 1 to 40 small letters, digits and hyphens"
-            raise BadParameter("id", repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
+        check_person_id(id)
         _refuse_steward(id, role)
-        person = Person(id=id, name=name, role=role, email=email)
+        person = Person(id=id, name=name, role=role, email=check_email(email))
         return self.web.control.add_person(person, by=caller.person.id)
 
     def change_person(self, caller: Caller, person: str, role: Role | None, disabled: bool | None) -> Person:

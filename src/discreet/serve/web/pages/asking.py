@@ -18,6 +18,7 @@ from fastapi import Response
 from discreet._numbers import parse_rational
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, QueryRefused
 from discreet.query.parser import MAX_CHARACTERS
+from discreet.serve.classroom import CLASS_NAME
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Grant, Scope, Snapshot, TableEntry
 from discreet.serve.quoting import Priced, Target
@@ -171,6 +172,12 @@ def view_problem(error: Exception, query: str) -> ProblemView:
     return ProblemView(str(error), f"/errors#{kind}", True, line, column, text[:start], text[start:end] or " ", text[end:])
 
 
+def _explain_closed(entry: TableEntry) -> str:
+    if CLASS_NAME.fullmatch(entry.name):
+        return "The class is closed and takes no questions. What was asked stays under Asks."
+    return "The table takes no questions at present. Ask a steward when it will. What was asked stays under Asks."
+
+
 class Asking:
     """The pages that ask."""
 
@@ -194,6 +201,8 @@ class Asking:
     def show(self, visit: Visit) -> Response:
         """Draw the form, with the quote of what is in it."""
         entry, _ = self.find(visit)
+        if not entry.is_open:
+            raise Refusal(409, _explain_closed(entry))
         form = AskForm.read(visit, entry.rows_at_most)
         if not form.query:
             form = replace(form, query=suggest_queries(self.web.quoter.read_table(entry))[0].value)
