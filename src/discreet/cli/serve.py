@@ -96,12 +96,15 @@ def serve_check(
         print_json(
             {
                 "checks": [{"what": each.what, "holds": each.problem is None, "problem": each.problem} for each in checks],
+                "warnings": [f"{each.what}: {each.warning}" for each in checks if each.warning is not None],
                 "schedules": {name: [format_duration(each) for each in classes] for name, classes in proposals.items()},
             }
         )
     else:
         for each in checks:
             print_line(f"ok     {each.what}" if each.problem is None else f"WRONG  {each.what}: {each.problem}")
+            if each.warning is not None:
+                print_line(f"note   {each.what}: {each.warning}.")
         for name, classes in proposals.items():
             words = ", ".join(f'"{format_duration(each)}"' for each in classes)
             print_line(f"[tables.{name}] schedule = [{words}]")

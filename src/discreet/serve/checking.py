@@ -35,6 +35,7 @@ class Check:
 
     what: str
     problem: str | None = None
+    warning: str | None = None  # what can be served as it is, and hardly be asked
 
 
 def check_service(config: ServiceConfig) -> list[Check]:
@@ -51,6 +52,8 @@ def check_service(config: ServiceConfig) -> list[Check]:
     for table in config.tables.values():
         options = SourceOptions(source=table.source, policy=table.policy, table=table.table)
         policy = check(f"policy of {table.name}", partial(_check_policy, table))
+        if policy.problem is None:
+            policy = replace(policy, warning=_find_unedited(table))
         checks.append(policy)
         if policy.problem is None:
             checks.append(check(f"source of {table.name}", lambda options=options: open_source(options).validate()))  # type: ignore[misc]
@@ -98,6 +101,17 @@ def _check_ledger(config: ServiceConfig) -> None:
 
 def _check_policy(table: TableConfig) -> None:
     read_policy(read_policy_file(table), table.policy.name)
+
+
+def _find_unedited(table: TableConfig) -> str | None:
+    """Say that a policy declares neither a bound nor a key: then only counts can be asked."""
+    columns = read_policy(read_policy_file(table), table.policy.name).columns.values()
+    if any(each.lower is not None or each.keys is not None for each in columns):
+        return None
+    return (
+        f"{table.policy.name} declares neither bounds nor keys, so sums and averages are refused, and groups are shown "
+        "only if many units have them. Edit it"
+    )
 
 
 def _check_state(config: ServiceConfig) -> None:

@@ -124,9 +124,10 @@ def open_class(
     """
     for name, value in (("epsilon", epsilon), ("ration", ration)):
         if not 0 < value <= MAX_EPSILON:
-            raise BadParameter(name, str(value), f"must be above 0, and at most {MAX_EPSILON}", "give another")
+            raise BadParameter(name, f"{float(value):.12g}", f"must be above 0, and at most {MAX_EPSILON}", "give another")
     if ration > epsilon:
-        raise BadParameter("ration", str(ration), "more than everybody has together", f"give at most {epsilon}")
+        most = f"{float(epsilon):.12g}"
+        raise BadParameter("ration", f"{float(ration):.12g}", "more than everybody has together", f"give at most {most}")
     if not MIN_ROWS <= rows <= MAX_ROWS:
         raise BadParameter("rows", rows, f"must be {MIN_ROWS} to {MAX_ROWS:,}", "give another number")
     if len(list_classes(control)) >= MAX_CLASSES:
