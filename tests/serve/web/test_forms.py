@@ -317,9 +317,9 @@ def test_a_query_that_shows_nothing_warns_before_it_is_charged(service: Service)
     blank = {"query": "SELECT id, COUNT(*) AS n FROM people GROUP BY id", "epsilon": "0.5"}
     assert "which is the privacy unit" in read_quote(ada, **blank)
     assert "which is the privacy unit" in send(ada, "/t/people/ask", do="confirm", confidence="0.95", **blank).text
-    unknown = read_quote(ada, query="SELECT COUNT(*) AS n FROM people WHERE dept = 'Marketing' AND age > 3")
+    unknown = read_quote(ada, query="SELECT COUNT(*) AS n FROM people WHERE dept = 'Marketing' AND pay > 3")
     assert "is not a declared key of dept" in unknown
-    assert "declared key" not in read_quote(ada, query="SELECT COUNT(*) AS n FROM people WHERE dept = 'a' AND age > 3")
+    assert "declared key" not in read_quote(ada, query="SELECT COUNT(*) AS n FROM people WHERE dept = 'a' AND pay > 3")
     assert "would be empty" not in read_quote(ada, query="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept")
 
 
@@ -385,10 +385,10 @@ def test_a_folder_is_read_file_by_file_and_its_certificate_is_filled_in(service:
 
 def test_publishing_an_answer_starts_from_its_query(service: Service) -> None:
     ada = sign_in(service, "ada")
-    query = "SELECT COUNT(*) AS n FROM people WHERE age > 41"
+    query = "SELECT COUNT(*) AS n FROM people WHERE pay > 41"
     ask = service.ask("ada", query=query, epsilon=0.25)
     page = ada.get(f"/p?ask={ask['id']}").text
-    assert "age &gt; 41" in page
+    assert "pay &gt; 41" in page
     assert "epsilon = 0.25" in page
 
 

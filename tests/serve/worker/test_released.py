@@ -177,5 +177,5 @@ def test_answers_that_are_released_at_once_are_all_kept(tmp_path: Path, name: st
     cost = answers["heads"].cost
     assert cost is not None
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda i: places.add_publication(publication(), answers, cost, i), range(8)))
+        list(pool.map(lambda i: places.add_publication(publication(), answers, cost, i, {"heads": HOSTILE}), range(8)))
     assert sorted(each["entry"] for each in read(location, "catalogue")) == list(range(8))

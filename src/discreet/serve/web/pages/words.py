@@ -271,8 +271,9 @@ def describe_refusal(error: DiscreetError) -> str:
     >>> describe_refusal(BadParameter("epsilon_per_ask", "'x'", "not a number", "write one such as 0.1"))
     "ε per question is 'x': not a number. Write one such as 0.1."
     """
-    shown = FIELD_NAMES.get(error.name) if isinstance(error, BadParameter) else None
-    return str(error) if shown is None else f"{shown}{str(error).removeprefix(error.name)}"
+    if not isinstance(error, BadParameter) or error.name not in FIELD_NAMES:
+        return str(error)
+    return f"{FIELD_NAMES[error.name]}{str(error).removeprefix(error.name)}"
 
 
 def quote_path(text: str) -> str:
