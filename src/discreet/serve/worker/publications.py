@@ -169,7 +169,7 @@ class Publisher:
         self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
         self._mirror()
         if self.released is not None:
-            queries = {each.name: each.sql for each in plan.workload.questions}
+            queries = {each.name: str(each.sql) for each in plan.workload.questions}
             self.released.add_publication(found, published.answers, published.cost, published.entry, queries)
         return published.entry
 

@@ -146,7 +146,7 @@ def _write_body(body: Any, description: dict[str, Any], table: str) -> str:
         "name": "Ada", "role": "analyst", "title": "Heads", "reason": "on leave", "measurement": "0" * 64,
     }  # fmt: skip
     wanted = [*schema.get("required", ()), *(["epsilon"] if "query" in schema.get("properties", {}) else [])]
-    blanks = {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}
+    blanks: dict[str, Any] = {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}
     kinds = {name: schema.get("properties", {}).get(name, {}).get("type", "string") for name in wanted}
     found = {name: samples.get(name, blanks.get(kinds[name], "…")) for name in wanted}
     return msgspec.json.encode(found).decode().replace("'", "'\\''")
