@@ -217,7 +217,7 @@ def _list_students(control: Control, of: Class) -> list[Person]:
 
 
 def _number_name(name: str, taken: Collection[str]) -> str:
-    """Return a name that nobody in a class has yet.
+    """Return a name that no student of a class has yet.
 
     >>> _number_name("Kim", {"Kim", "Kim (2)"}), _number_name("Kim", {"Ada"})
     ('Kim (3)', 'Kim')

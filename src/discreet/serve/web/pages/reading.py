@@ -139,7 +139,8 @@ def _write_body(body: Any, description: dict[str, Any], table: str) -> str:
     """Return a body that an operation takes, as JSON with a sample for each field that is needed; empty if it takes none."""
     if body is None:
         return ""
-    schema = next(iter(body.get("content", {}).values()), {}).get("schema", {})
+    contents: list[dict[str, Any]] = [*body.get("content", {}).values(), {}]
+    schema: dict[str, Any] = contents[0].get("schema", {})
     schema = description.get("components", {}).get("schemas", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)
     samples: dict[str, Any] = {
         "table": table, "query": f"SELECT COUNT(*) AS n FROM {table}", "epsilon": "0.1", "person": "ada", "id": "ada",
