@@ -33,6 +33,7 @@ from discreet.remote.connection import TRIES, Address, Connection, parse_service
 from discreet.remote.plain import MAX_BYTES
 from discreet.remote.wire import answer_to_wire, budget_to_wire, quote_to_wire, remaining_to_wire, table_to_wire, to_problem
 from discreet.serve.control.model import Rules
+from discreet.serve.web.pages.outcomes import write_cell
 from tests.support.people import BY_DEPARTMENT, session
 from tests.support.remote_service import serve_session
 
@@ -418,3 +419,25 @@ def test_no_token_no_table(tmp_path: Path) -> None:
             open_remote(f"{service}/salaries", people.connection.token, http)
     assert isinstance(people.connection, Connection)
     assert issubclass(NotFound, DiscreetError)
+
+
+@pytest.mark.parametrize("epsilon", ["3/10", "0.05", "1/3", "2"])
+def test_the_cell_of_an_answer_shows_it_again_for_nothing(tmp_path: Path, epsilon: str) -> None:
+    """The mutant writes epsilon='3/10' where 0.3 is meant."""
+    with serve_session(session(), tmp_path) as (people, worker, _http):
+        first = people.ask(BY_DEPARTMENT, epsilon=epsilon, id="monday")
+        ask = worker.control.find_ask_by_key("ada", "monday")
+        assert ask is not None
+        cell = write_cell("https://data.example", ask)
+        assert f"epsilon={ {'3/10': '0.3', '1/3': repr('1/3')}.get(epsilon, epsilon) }," in cell
+        told: dict[str, Any] = {}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(discreet, "connect", lambda address: people)
+            exec(cell, told)
+        assert told["answer"].to_dicts() == first.to_dicts()
+        assert people.budget.amount == Fraction(epsilon)
+
+
+def test_an_epsilon_that_is_no_number_is_named(fake: Fake) -> None:
+    with pytest.raises(BadParameter, match="epsilon is 'much': not a number"):
+        fake.open().ask(BY_DEPARTMENT, epsilon="much")
