@@ -391,6 +391,9 @@ def test_dummy_rows_cost_nothing_and_say_what_they_are(fake: Fake) -> None:
     assert "invented" in answer.explanation
     assert answer.event == people.ask(BY_DEPARTMENT, epsilon=1).event
     assert before.amount == 0
+    rich = people.dummy(50)
+    for _ in range(3):  # more than the account holds
+        assert rich.ask(BY_DEPARTMENT, epsilon=8, fresh=True).charged
 
 
 def test_connect_takes_a_service_and_refuses_what_its_owner_declares() -> None:
@@ -408,6 +411,53 @@ def test_a_real_service_asks_a_steward(tmp_path: Path) -> None:
         with pytest.raises(AskPending, match="for approval"):
             people.ask(BY_DEPARTMENT, epsilon=1)
         assert people.ask(BY_DEPARTMENT, epsilon=0.5).charged
+
+
+def test_a_quote_says_who_decides_and_when_the_answer_arrives(fake: Fake, tmp_path: Path) -> None:
+    with serve_session(session(), tmp_path, rules=Rules(epsilon_per_ask="1/2")) as (people, _, _http):
+        quote = people.quote(BY_DEPARTMENT, epsilon=1)
+        assert quote.needs_approval
+        assert quote.approval_reason is not None
+        assert "A steward must approve it" in repr(quote)
+        assert quote.approval_reason in " ".join(repr(quote).split())
+        assert json.loads(quote.to_json())["needs_approval"] is True
+        allowed = people.quote(BY_DEPARTMENT, epsilon=0.5)
+        assert not allowed.needs_approval
+        assert "steward" not in repr(allowed)
+        people.ask(BY_DEPARTMENT, epsilon=0.5)
+        recorded = people.quote(BY_DEPARTMENT, epsilon=0.5)
+        assert recorded.is_recorded
+        assert "asking it again is free" in repr(recorded)
+    stated = {"quote": quote_to_wire(fake.people.quote(BY_DEPARTMENT, epsilon=1)), "epsilon": "1", "arrives_in": 5.0}
+    fake.script = [lambda _: httpx.Response(200, json=stated)]
+    later = fake.open().quote(BY_DEPARTMENT, epsilon=1)
+    assert later.arrives_in == 5
+    assert "The answer arrives 5 seconds after the ask." in repr(later)
+
+
+def test_the_same_query_waits_once_with_its_purpose_and_can_be_withdrawn(tmp_path: Path) -> None:
+    """The mutant adds a second request each time the query is asked."""
+    with serve_session(session(), tmp_path, rules=Rules(epsilon_per_ask="1/2")) as (people, worker, _http):
+        seen = []
+        for given in ({"purpose": "a report on pay"}, {}, {"id": "mine"}):
+            with pytest.raises(AskPending) as pending:
+                people.ask(BY_DEPARTMENT, epsilon=1, **given)  # type: ignore[arg-type]
+            seen.append(pending.value.id)
+        assert len(set(seen)) == 1
+        with pytest.raises(AskPending):
+            people.ask(BY_DEPARTMENT, epsilon=1, confidence=0.9)  # other intervals: another request
+        other, first = people.list_pending()
+        assert (first.id, first.state, first.epsilon, first.query) == (seen[0], "for approval", 1, BY_DEPARTMENT)
+        purposes = {each.purpose for each in worker.control.list_requests().items}
+        assert purposes == {"a report on pay", ""}
+        people.withdraw(pending.value)
+        people.withdraw(other)
+        assert people.list_pending() == ()
+        with pytest.raises(BadParameter, match="no query of this table waits under it"):
+            people.withdraw(first)
+        assert people.budget.amount == 0
+    with pytest.raises(BadParameter, match="purpose"):
+        session().ask(BY_DEPARTMENT, epsilon=1, purpose="a report on pay")
 
 
 def test_no_token_no_table(tmp_path: Path) -> None:

@@ -86,6 +86,6 @@ def test_a_certificate_for_another_name(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_file_without_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (tmp_path / "missing.pem", tmp_path / "empty.pem"):
         monkeypatch.setenv("SSL_CERT_FILE", str(place))
-        with pytest.raises(BadParameter, match="SSL_CERT_FILE is .*: no certificates can be read from it"):
+        with pytest.raises(BadParameter, match=r"SSL_CERT_FILE is .*: no certificates can be read from it"):
             open_http(False)
         (tmp_path / "empty.pem").touch()

@@ -143,6 +143,10 @@ class Connection:
         """Send a body that may be sent again: a quote, or an ask with its id. Return the status and what came back."""
         return self._repeat("POST", path, msgspec.json.encode(body), headers)
 
+    def delete(self, path: str) -> Any:
+        """Withdraw something; to do so twice is harmless."""
+        return self._repeat("DELETE", path)[1]
+
     def _repeat(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None,
         query: Mapping[str, Any] | None = None,

@@ -92,6 +92,7 @@ class Asking(ABC):
         fresh: bool = False,
         bits: "noise.Bits | None" = None,
         progress: Callable[[float], None] | None = None,
+        purpose: str = "",
     ) -> "queries.Answer":
         """Charge the account for a query, then answer it. Give its ε, or the error that it may have; an ε may be a text, as
         pages and files write it: "0.05", "3/10".
@@ -102,7 +103,8 @@ class Asking(ABC):
         service, with the share of the waiting time that is over, which depends on the clock and on no row.
 
         A query that was answered before returns the recorded answer, for free; `fresh` pays for new noise. `id` makes the
-        call idempotent: a retry with the same `id` is not charged again.
+        call idempotent: a retry with the same `id` is not charged again. `purpose` is for a service: its steward reads it
+        where the query needs approval.
 
         Raises:
             BudgetExceeded: if the account, or a parent of it, does not hold the cost; nothing was charged.
@@ -113,7 +115,7 @@ class Asking(ABC):
         """
         # whatever can be refused is refused before anything is charged
         target = queries.AccuracyTarget(_read_epsilon(epsilon), error, size, confidence, weights)
-        options = session.RunOptions(bits, progress, id, fresh)
+        options = session.RunOptions(bits, progress, id, fresh, purpose)
         return self._ask(query, target, pilot, options, queries.IntervalOptions(target.confidence, simultaneous))
 
     def find_epsilon(
