@@ -34,6 +34,7 @@ from discreet.remote.plain import MAX_BYTES
 from discreet.remote.wire import answer_to_wire, budget_to_wire, quote_to_wire, remaining_to_wire, table_to_wire, to_problem
 from discreet.serve.control.model import Rules
 from discreet.serve.web.pages.outcomes import write_cell
+from discreet.serve.web.signing_in import NOT_SIGNED_IN
 from tests.support.people import BY_DEPARTMENT, session
 from tests.support.remote_service import serve_session
 
@@ -458,6 +459,23 @@ def test_the_same_query_waits_once_with_its_purpose_and_can_be_withdrawn(tmp_pat
         assert people.budget.amount == 0
     with pytest.raises(BadParameter, match="purpose"):
         session().ask(BY_DEPARTMENT, epsilon=1, purpose="a report on pay")
+
+
+def test_a_token_that_is_not_valid_is_said_without_http(fake: Fake) -> None:
+    people = fake.open()
+    fake.script = [lambda _: httpx.Response(401, json={"detail": f"{NOT_SIGNED_IN}", "status": 401})]
+    with pytest.raises(NotSignedIn, match=r"the token is not valid there.* discreet login https://data\.example") as refused:
+        people.quote(BY_DEPARTMENT, epsilon=1)
+    assert "Bearer" not in str(refused.value)
+
+
+def test_a_free_answer_advises_what_an_analyst_can_do(tmp_path: Path) -> None:
+    with serve_session(session(), tmp_path) as (people, _, _http):
+        people.ask(BY_DEPARTMENT, epsilon=1)
+        again = people.ask(BY_DEPARTMENT, epsilon=1)
+        assert not again.charged
+        assert "label=" not in repr(again)
+        assert (again.reference is None) or "fresh=True pays for a new answer" in repr(again)
 
 
 def test_no_token_no_table(tmp_path: Path) -> None:

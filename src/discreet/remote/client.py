@@ -28,7 +28,13 @@ from discreet.accounting.cost import Budget, Remaining
 from discreet.accounting.currencies import Filter
 from discreet.errors import AskPending, BadParameter, DiscreetError, QueryRefused
 from discreet.formats import count_things, make_html_notes, missing_library_error
-from discreet.query.answer import Answer, IntervalOptions, require_answer
+from discreet.query.answer import (
+    Answer,
+    IntervalOptions,
+    explain_recorded,
+    explain_recorded_on_service,
+    require_answer,
+)
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import AccuracyTarget
 from discreet.query.contribution import BoundedQuery, bound_contributions
@@ -225,7 +231,7 @@ class RemoteSession(Asking):
                 wait = PROGRESS_SECONDS
             elif status == 202 and left > WAIT_SECONDS:
                 self.connection.sleep(min(left - WAIT_SECONDS / 2, self.patience))
-        answer = answer_from_wire(found["answer"])
+        answer = _restate_recorded(answer_from_wire(found["answer"]))
         self.check_head(found.get("head"), known if found.get("continues") is True else None)
         if answer.reference is not None and isinstance(found.get("id"), str):
             kept = Received.of(answer, found["id"], body["query"])
@@ -466,6 +472,16 @@ def _read_moment(value: Any) -> float:
 def _read_key(found: dict[str, Any], sent: str) -> str:
     """Return the id that an ask is known by: an earlier one, if the same query waits already."""
     return sent if found.get("key") is None else _read_text(found["key"], "an id")
+
+
+def _restate_recorded(answer: Answer) -> Answer:
+    """Return an answer whose notes advise what can be done on a service: only its owner labels the data."""
+    if answer.reference is None:
+        return answer
+    entry = answer.reference.entry
+    old, new = explain_recorded(entry), explain_recorded_on_service(entry)
+    explanation = answer.explanation.replace(old, new)
+    return replace(answer, explanation=explanation, notes=tuple(new if each == old else each for each in answer.notes))
 
 
 def _check_purpose(purpose: str) -> str:

@@ -216,6 +216,9 @@ class Connection:
         except ServiceUnavailable:
             problem = None
         error = from_problem(problem, status)
+        if status == 401 and "Authorization:" in str(error):  # what a program must send that speaks HTTP itself
+            reason = f"{self.service}: the token is not valid there: it has expired, was revoked, or is another service's"
+            return NotSignedIn(reason, f"make a new one on the page /me, and store it: discreet login {self.service}")
         if status in (429, 502, 503, 504) and type(error) is ServiceUnavailable:
             seconds = float(wait) if wait.isdecimal() and len(wait) < 6 else 0.0
             error.retry_after = seconds if error.retry_after is None else error.retry_after
