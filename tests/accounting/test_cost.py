@@ -32,7 +32,8 @@ from tests.support.people import BY_DEPARTMENT, session
 CURRENCIES = (Pure(), Zcdp(), Gdp(), Rdp(Fraction(16)), Rdp(Fraction(5, 2)))
 NUMBER = r"([0-9.,]*[0-9](?:e-?[0-9]+)?)"
 BUDGET = re.compile(
-    rf"ε = {NUMBER} of {NUMBER} remaining at δ = {NUMBER}, {NUMBER}% spent(?: \((\S+) = {NUMBER} of {NUMBER}, \S+\))?"
+    rf"ε = {NUMBER} of {NUMBER} remaining at δ = {NUMBER}, (more than )?{NUMBER}% spent"
+    rf"(?: \((\S+) = {NUMBER} of {NUMBER}, \S+\))?"
 )
 epsilons = st.builds(lambda digits, power: digits * Fraction(10) ** power, st.integers(100, 999), st.integers(-4, 0))
 deltas = st.integers(2, 12).map(lambda power: Fraction(1, 10**power))
@@ -50,11 +51,12 @@ def open_budget(currency: Currency, epsilon: Fraction, delta: Fraction, share: F
 def is_on_the_safe_side(budget: Filter, delta: Fraction, text: str) -> bool:
     found = BUDGET.fullmatch(text)
     assert found is not None, text
-    remaining, limit, _, percent, _, amount, whole = (text and text.replace(",", "") for text in found.groups())
+    remaining, limit, _, more, percent, _, amount, whole = (text and text.replace(",", "") for text in found.groups())
     safe = [
         amount_or_zero(budget.currency, Fraction(remaining), delta) <= budget.remaining,
         amount_or_zero(budget.currency, Fraction(limit), delta) >= budget.limit,
-        Fraction(percent) * budget.limit >= 100 * budget.spent,
+        (Fraction(percent) + bool(more)) * budget.limit >= 100 * budget.spent,
+        not more or Fraction(percent) * budget.limit < 100 * budget.spent,
         amount is None or Fraction(amount) <= budget.remaining,
         whole is None or Fraction(whole) <= budget.limit,
     ]

@@ -230,3 +230,11 @@ def test_no_text_is_missing() -> None:
     missing = Texts().index(None)
     with pytest.raises(UnicodeDecodeError):
         missing.decode()
+
+
+@pytest.mark.parametrize(("field", "wrong"), [("domain", ("a", "b")), ("domain", None), ("lifetime", 3), ("lifetime", None)])
+def test_a_field_of_another_type_is_refused_by_name(field: str, wrong: Any) -> None:
+    oracle = Direct(3, Fraction(3))
+    fields = {"domain": Listed(("a", "b")), "lifetime": Lifetime.of(oracle, 2)} | {field: wrong}
+    with pytest.raises(BadParameter, match=f"^{field} is of type"):
+        Collection("colours", 1, oracle, **fields)

@@ -157,6 +157,11 @@ class Collection(msgspec.Struct, frozen=True):
                 "not one that clients know",
                 f"take one of {', '.join(MECHANISMS)}",
             )
+        for name, wanted in (("domain", Domain), ("lifetime", Lifetime)):
+            if not isinstance(given := getattr(self, name), wanted):
+                kind = f"of type {type(given).__name__}"
+                advice = "give Listed, Integers or Texts" if name == "domain" else "give Lifetime.of(mechanism, epsilon)"
+                raise BadParameter(name, kind, f"not a {name}", advice)
         if self.mechanism.values != self.domain.size:
             raise BadParameter(
                 "domain", f"of {self.domain.size or 'any'} values", f"the mechanism has {self.mechanism.values or 'any'}",

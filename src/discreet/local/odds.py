@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from discreet._numbers import Number, ceil_float, format_rational, read_decimal, to_rational
+from discreet._numbers import Number, ceil_float, format_rational, parse_rational, read_decimal, to_rational
 from discreet.accounting.elementary import exp_bounds, log_bounds
 from discreet.errors import BadParameter
 
@@ -51,18 +51,16 @@ def read_odds(odds: Number) -> Fraction:
 
 
 def make_fields_exact(mechanism: msgspec.Struct) -> None:
-    """Turn integers in the rational fields of a new mechanism into fractions, as they are written; refuse all else.
+    """Turn the rational fields of a new mechanism into fractions. Floats and texts are the decimals that they show.
 
     Raises:
-        BadParameter: a field is a float, which is not the fraction that was meant, or no number.
+        BadParameter: a field is no number.
     """
     for name in _list_rational_fields(type(mechanism)):
         value = getattr(mechanism, name)
-        if isinstance(value, bool) or not isinstance(value, int | Fraction):
-            kind = f"{value!r}, a float" if isinstance(value, float) else f"of type {type(value).__name__}"
-            raise BadParameter(name, kind, "coins need exact probabilities", "give a Fraction, for example Fraction(3, 2)")
         if not isinstance(value, Fraction):
-            msgspec.structs.force_setattr(mechanism, name, Fraction(value))
+            exact = parse_rational(value, name) if isinstance(value, str) else read_decimal(value, name)
+            msgspec.structs.force_setattr(mechanism, name, exact)
 
 
 @lru_cache(maxsize=64)

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from discreet._numbers import check_int, format_rational, parse_rational, read_decimal
+from discreet._numbers import check_int, format_rational
 from discreet.errors import BadParameter, BadValues
 from discreet.events import Event, SetResponseEvent
 from discreet.local.hashing import fingerprint, hash_point, hash_texts
@@ -49,7 +49,7 @@ MAX_BITS = 1 << 12
 class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
     """RAPPOR with `size` k bits, `hashes` h, `cohorts` m, and the noise f, p, q as exact fractions.
 
-    Other numbers are read as `read_decimal` does, and texts as decimals or fractions: 0.75 and "3/4" are 3/4.
+    Floats and texts are read as decimals or fractions: 0.75 and "3/4" are 3/4.
 
     >>> rappor = Rappor(128, 2, 64, Fraction(1, 2), Fraction(1, 2), Fraction(3, 4), "2026-11")
     >>> rappor.truth_support, rappor.other_support
@@ -74,10 +74,6 @@ class Rappor(LongitudinalOracle, frozen=True, tag="rappor"):
             raise BadParameter("size", self.size, f"more than {MAX_BITS}", "lower it")
         check_int(self.hashes, "hashes", 1)
         check_int(self.cohorts, "cohorts", 1)
-        for name in ("f", "p", "q"):
-            given: Any = getattr(self, name)
-            exact = parse_rational(given, name) if isinstance(given, str) else read_decimal(given, name)
-            msgspec.structs.force_setattr(self, name, exact)
         if not 0 <= self.f < 1:
             raise BadParameter(
                 "f", format_rational(self.f), "not from 0 to below 1", "give the probability of permanent noise"

@@ -41,7 +41,7 @@ class Hub:
         self._all = 0
         self._topics: dict[str, int] = {}
         self._waiters: Counter[str | None] = Counter()
-        self._conditions: dict[str | None, threading.Condition] = {}  # one for each topic: a change wakes nobody else
+        self._conditions: dict[str | None, threading.Condition] = {}  # one for each topic, so that a change wakes no others
         self.collected: list[set[str | None]] = []  # the topics that changed, for each who waits for anything
         self.writer = threading.Lock()  # for databases with one writer: its threads queue here
 
