@@ -93,6 +93,14 @@ def test_the_first_remote_answer(folder: Path) -> None:
         with httpx.Client() as http:
             again = open_remote(place, token, http).ask(SQL, epsilon=0.1)
         assert again.records == answer.records
+        release = folder / "release.json"
+        for command in (["ask", place, SQL, "--epsilon", "0.1", "--release", release], ["verify", release]):
+            typed = [sys.executable, "-m", "discreet", *map(str, command)]
+            done = subprocess.run(
+                typed, env=os.environ | {"DISCREET_TOKEN": token}, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+        assert "VALID" in done.stdout.upper()
         assert not again.charged
 
 

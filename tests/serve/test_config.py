@@ -172,7 +172,7 @@ def test_where_a_service_listens(tmp_path: Path) -> None:
     ("before", "after", "words"),
     [
         ('unit = "id"\n', "", "people.policy.toml, unit: missing"),
-        ("[columns.pay]", "[columns.pay", "people.policy.toml, text"),
+        ("[columns.pay]", "[columns.pay", "policy people.policy.toml: not TOML"),
     ],
 )
 def test_a_check_names_the_policy_that_is_wrong(tmp_path: Path, before: str, after: str, words: str) -> None:
