@@ -70,6 +70,8 @@ def test_a_shell_asks_a_service(tmp_path: Path) -> None:
         assert (signed_in.returncode, signed_in.stderr) == (0, "")
         assert signed_in.stdout.endswith("Tables: people\n")
         assert TOKEN not in signed_in.stdout
+        nothing = run(tmp_path, "login", service, given="\n")
+        assert nothing.stderr.startswith("discreet: --token is empty: no token was given."), nothing.stderr
         link = run(tmp_path, "login", service, given=f"{service}/in?once=abcdefgh\n")
         assert (link.returncode, "open it in a browser" in link.stderr.lower()) == (2, True), link.stderr
         for command in (("quote", table, BY_DEPARTMENT, "--epsilon", "1"), ("budget", table)):
