@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from discreet.errors import BadParameter
+from discreet.errors import AskPending, BadParameter
 from discreet.magic import Magics, parse_line
 from tests.kernel import notebook_of, run_in_kernel
 
@@ -44,6 +44,26 @@ def test_lines() -> None:
 def test_without_a_session_a_file_and_a_service_are_suggested() -> None:
     with pytest.raises(BadParameter, match=r"%discreet people\.csv .*%discreet https://data\.example/people"):
         Magics(SimpleNamespace(user_ns={})).ask("epsilon=1", "SELECT COUNT(*) AS n FROM people")
+
+
+class Recording:
+    """A session that has the parameters of every session, and refuses what it is asked."""
+
+    def ask(self, query: str, *, epsilon: float | None = None, purpose: str = "") -> None:
+        raise AskPending("f00", "for approval")
+
+
+def test_mistakes_show_their_message_alone() -> None:
+    """IPython shows what `_render_traceback_` returns. The mutant leaves it out, and the cell shows a page of internals."""
+    magics = Magics(SimpleNamespace(user_ns={"service": Recording()}))
+    for line, kind, words in (
+        ("--session service epsilon=1", AskPending, "it is for approval"),
+        ("--session service eps=1", BadParameter, r"eps is 1: not a parameter of %%ask\. Did you mean epsilon=1\?"),
+        ("epsilon=1", BadParameter, "no session is open"),
+    ):
+        with pytest.raises(kind, match=words) as refused:
+            magics.ask(line, "SELECT COUNT(*) AS n FROM people")
+        assert refused.value._render_traceback_() == [f"{kind.__name__}: {refused.value}"]  # type: ignore[attr-defined]
 
 
 def test_importing_discreet_loads_no_client() -> None:

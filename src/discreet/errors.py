@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import inf, nextafter
+from math import inf
 from shlex import quote
 
 from discreet.text import to_printable
@@ -218,16 +218,10 @@ epsilon=0.5 would fit.
         elif fitting_epsilon is not None:
             if currency != "ε" and cost_epsilon is not None:
                 problem = f"{_compare_amounts('ε', cost_epsilon, self.remaining_epsilon or Fraction(0))} ({problem})"
-            shown = repr(_round_down_as_written(fitting_epsilon)).removesuffix(".0")
+            shown = _format_digits(fitting_epsilon, ROUND_FLOOR).replace(",", "")  # never above what is said to remain
             used_up = "the budget is used up" if remaining <= 0 else "nothing usable remains: less than any query can cost"
             hint = hint or (used_up if fitting_epsilon == 0 else f"epsilon={shown} would fit")
         super().__init__(_to_sentences(f"This costs {problem}", hint or "ask for less, or for a coarser answer"))
-
-
-def _round_down_as_written(exact: Fraction) -> float:
-    """Return the largest double whose shortest decimal, at which an ε is read, is not above `exact`."""
-    nearest = float(exact)
-    return nearest if Fraction(repr(nearest)) <= exact else nextafter(nearest, 0)
 
 
 def _compare_amounts(symbol: str, cost: Fraction | float, remaining: Fraction, limit: Fraction | None = None) -> str:

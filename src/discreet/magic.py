@@ -8,9 +8,13 @@ Addresses and tokens: a token in a cell is saved with the notebook, so it is ref
 
 import shlex
 from ast import literal_eval
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError
 
 if TYPE_CHECKING:
     from discreet.session.asking import Asking
@@ -52,6 +56,28 @@ def _read_value(text: str) -> Any:
         return text
 
 
+@contextmanager
+def show_message_alone() -> Iterator[None]:
+    """Make a notebook show the message of an error without a traceback: what is wrong is in the cell."""
+    try:
+        yield
+    except DiscreetError as error:
+        vars(error)["_render_traceback_"] = partial(list, [f"{type(error).__name__}: {error}"])  # as IPython calls it
+        raise
+
+
+def _check_parameters(parameters: dict[str, Any], method: Callable[..., Any], magic: str) -> None:
+    """Refuse a parameter that the method has not, with the one that was meant."""
+    from difflib import get_close_matches
+
+    known = [name for name, each in signature(method).parameters.items() if each.kind is each.KEYWORD_ONLY]
+    for name in parameters:
+        if known and name not in known:
+            close = [each for each in known if each.startswith(name)] or get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}={parameters[name]}?" if close else f"write {USAGE}"
+            raise BadParameter(name, repr(parameters[name]), f"not a parameter of %%{magic}", hint)
+
+
 class Magics:
     """The magics of one notebook, and the session that was opened last."""
 
@@ -60,6 +86,10 @@ class Magics:
 
     def open(self, line: str) -> "Asking":
         """`%discreet SOURCE name=value …`: open a session, which the next `%%ask` asks."""
+        with show_message_alone():
+            return self._open(line)
+
+    def _open(self, line: str) -> "Asking":
         from discreet.session.connect import connect
 
         words, parameters, flags = parse_line(line)
@@ -77,17 +107,20 @@ class Magics:
 
     def ask(self, line: str, cell: str) -> Any:
         """`%%ask …`: ask the query of the cell."""
-        session, parameters, flags = self._read(line)
-        answer = session.ask(cell.strip(), **parameters)
-        self._name(flags.get("output"), answer)
-        return answer
+        return self._run("ask", line, cell)
 
     def quote(self, line: str, cell: str) -> Any:
         """`%%quote …`: show what the query of the cell would cost."""
-        session, parameters, flags = self._read(line)
-        quoted = session.quote(cell.strip(), **parameters)
-        self._name(flags.get("output"), quoted)
-        return quoted
+        return self._run("quote", line, cell)
+
+    def _run(self, magic: str, line: str, cell: str) -> Any:
+        with show_message_alone():
+            session, parameters, flags = self._read(line)
+            method = getattr(session, magic)
+            _check_parameters(parameters, method, magic)
+            shown = method(cell.strip(), **parameters)
+        self._name(flags.get("output"), shown)
+        return shown
 
     def _read(self, line: str) -> tuple[Any, dict[str, Any], dict[str, str]]:
         words, parameters, flags = parse_line(line)

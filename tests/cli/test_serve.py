@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 import httpx
 import pytest
 
+from discreet.errors import BadParameter
 from discreet.remote.client import open_remote
 from discreet.serve.checking import invite_person
 from discreet.serve.config import read_folder
@@ -93,6 +94,14 @@ def test_the_first_remote_answer(folder: Path) -> None:
         with httpx.Client() as http:
             again = open_remote(place, token, http).ask(SQL, epsilon=0.1)
         assert again.records == answer.records
+        release = folder / "release.json"
+        for command in (["ask", place, SQL, "--epsilon", "0.1", "--release", release], ["verify", release]):
+            typed = [sys.executable, "-m", "discreet", *map(str, command)]
+            done = subprocess.run(
+                typed, env=os.environ | {"DISCREET_TOKEN": token}, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+        assert "VALID" in done.stdout.upper()
         assert not again.charged
 
 
@@ -170,10 +179,36 @@ def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Pa
     assert link.stdout.startswith(f"{address}/in?once=")  # where the service ran, and not the port of the default
     with open_control(config.control, create=False) as control:
         for role, expected in (("analyst", Role.READER), ("steward", Role.STEWARD)):  # the owner alone makes stewards
-            assert "/in?once=" in invite_person(config, "eve", role)
+            if role == "analyst":  # a link alone would hide that nothing was changed
+                with pytest.raises(BadParameter, match="eve is known, and has the role reader"):
+                    invite_person(config, "eve", role)
+            else:
+                assert "/in?once=" in invite_person(config, "eve", role).link
             found = control.find_person("eve")
             assert found is not None
             assert found.role is expected
+
+
+def test_an_invitation_says_what_it_is_and_refuses_names_that_are_none(folder: Path) -> None:
+    with serve(folder):
+        fine = run("invite", str(folder), "ada")
+        assert fine.returncode == 0, fine.stderr
+        assert "once, within 10 minutes. ada is new, and an analyst." in fine.stdout
+        assert "not running" not in fine.stderr
+        with open_control(read_folder(folder).control, create=False) as control:
+            before = control.list_people()
+            for name in ("Bob Smith", "../x", "", "x" * 300, "ada\n", "-a"):
+                with pytest.raises(BadParameter, match="small letters, digits and hyphens"):
+                    invite_person(read_folder(folder), name)
+            assert control.list_people() == before
+    again = run("invite", str(folder), "ada")  # the service has ended, and its port is dead
+    assert "ada is known, and an analyst." in again.stdout
+    assert f"The service is not running, so the link opens nothing. Start it within that time: discreet serve {folder}" in (
+        again.stderr
+    )
+    refused = run("invite", str(folder), "ada", "--role", "reader")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--role" in refused.stderr
 
 
 def test_the_state_is_for_the_owner_alone(folder: Path) -> None:

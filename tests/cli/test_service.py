@@ -70,6 +70,8 @@ def test_a_shell_asks_a_service(tmp_path: Path) -> None:
         assert (signed_in.returncode, signed_in.stderr) == (0, "")
         assert signed_in.stdout.endswith("Tables: people\n")
         assert TOKEN not in signed_in.stdout
+        nothing = run(tmp_path, "login", service, given="\n")
+        assert nothing.stderr.startswith("discreet: --token is empty: no token was given."), nothing.stderr
         link = run(tmp_path, "login", service, given=f"{service}/in?once=abcdefgh\n")
         assert (link.returncode, "open it in a browser" in link.stderr.lower()) == (2, True), link.stderr
         for command in (("quote", table, BY_DEPARTMENT, "--epsilon", "1"), ("budget", table)):
@@ -77,12 +79,12 @@ def test_a_shell_asks_a_service(tmp_path: Path) -> None:
             assert (typed.returncode, typed.stderr) == (0, "")
         document = json.loads(run(tmp_path, "login", service, "--json", given=TOKEN).stdout)
         assert document == {"service": service, "tables": ["people"]}
-        answer = run(
-            tmp_path, "ask", table, BY_DEPARTMENT, "--epsilon", "1", "--json", "--release", str(tmp_path / "r.json")
-        )
+        answer = run(tmp_path, "ask", table, BY_DEPARTMENT, "--epsilon", "1", "--json")
         assert answer.returncode == 0, answer.stderr
         assert [row["dept"] for row in json.loads(answer.stdout)["rows"]] == ["a", "b", "c"]
-        assert json.loads((tmp_path / "r.json").read_text()) == {"signed": "/asks/f00/certificate"}
+        forged = run(tmp_path, "ask", table, BY_DEPARTMENT, "--epsilon", "1", "--release", str(tmp_path / "r.json"))
+        assert (forged.returncode, "it is no certificate" in forged.stderr) == (4, True), forged.stderr
+        assert not (tmp_path / "r.json").exists()
         quote = run(tmp_path, "quote", table, BY_DEPARTMENT, "--epsilon", "1")
         assert "Cost: ε = 1" in quote.stdout
         budget = run(tmp_path, "budget", table)

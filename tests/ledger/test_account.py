@@ -179,3 +179,16 @@ def test_a_refusal_leads_with_epsilon_and_what_it_proposes_fits(currency: Curren
     assert currency.amount(cost, delta) >= refused.value.cost, "the cost is rounded up"
     assert ("ε" if currency == Pure() else f"({currency.symbol} = ") in str(refused.value)
     assert str(refused.value).endswith("epsilon=2 would fit.")
+
+
+def test_a_refusal_states_one_account_and_an_epsilon_that_it_holds() -> None:
+    """The account under a larger root has less: both ε and ρ are its own, and what would fit is not above what remains. The
+    mutant states the ρ of the root, which is charged first."""
+    root = AccountState.open("root", 3, 1e-6, Zcdp())
+    account = AccountState.open("root/ada", Fraction("0.38874"), 1e-6, Zcdp(), parent=root)
+    costs = GaussianEvent(Fraction(1, 2), to_sensitivity(1))  # more than the root holds, too
+    with pytest.raises(BudgetExceeded) as refused:
+        account.charge(costs)
+    assert refused.value.remaining == account.budget.remaining
+    remains, fits = re.findall(r"ε = (\S+) remains|epsilon=(\S+) would fit", str(refused.value))
+    assert Fraction(fits[1]) <= Fraction(remains[0]) <= account.budget.fitting_epsilon(account.delta)

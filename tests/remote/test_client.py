@@ -33,6 +33,8 @@ from discreet.remote.connection import TRIES, Address, Connection, parse_service
 from discreet.remote.plain import MAX_BYTES
 from discreet.remote.wire import answer_to_wire, budget_to_wire, quote_to_wire, remaining_to_wire, table_to_wire, to_problem
 from discreet.serve.control.model import Rules
+from discreet.serve.web.pages.outcomes import write_cell
+from discreet.serve.web.signing_in import NOT_SIGNED_IN
 from tests.support.people import BY_DEPARTMENT, session
 from tests.support.remote_service import serve_session
 
@@ -390,6 +392,9 @@ def test_dummy_rows_cost_nothing_and_say_what_they_are(fake: Fake) -> None:
     assert "invented" in answer.explanation
     assert answer.event == people.ask(BY_DEPARTMENT, epsilon=1).event
     assert before.amount == 0
+    rich = people.dummy(50)
+    for _ in range(3):  # more than the account holds
+        assert rich.ask(BY_DEPARTMENT, epsilon=8, fresh=True).charged
 
 
 def test_connect_takes_a_service_and_refuses_what_its_owner_declares() -> None:
@@ -409,6 +414,71 @@ def test_a_real_service_asks_a_steward(tmp_path: Path) -> None:
         assert people.ask(BY_DEPARTMENT, epsilon=0.5).charged
 
 
+def test_a_quote_says_who_decides_and_when_the_answer_arrives(fake: Fake, tmp_path: Path) -> None:
+    with serve_session(session(), tmp_path, rules=Rules(epsilon_per_ask="1/2")) as (people, _, _http):
+        quote = people.quote(BY_DEPARTMENT, epsilon=1)
+        assert quote.needs_approval
+        assert quote.approval_reason is not None
+        assert "A steward must approve it" in repr(quote)
+        assert quote.approval_reason in " ".join(repr(quote).split())
+        assert json.loads(quote.to_json())["needs_approval"] is True
+        allowed = people.quote(BY_DEPARTMENT, epsilon=0.5)
+        assert not allowed.needs_approval
+        assert "steward" not in repr(allowed)
+        people.ask(BY_DEPARTMENT, epsilon=0.5)
+        recorded = people.quote(BY_DEPARTMENT, epsilon=0.5)
+        assert recorded.is_recorded
+        assert "asking it again is free" in repr(recorded)
+    stated = {"quote": quote_to_wire(fake.people.quote(BY_DEPARTMENT, epsilon=1)), "epsilon": "1", "arrives_in": 5.0}
+    fake.script = [lambda _: httpx.Response(200, json=stated)]
+    later = fake.open().quote(BY_DEPARTMENT, epsilon=1)
+    assert later.arrives_in == 5
+    assert "The answer arrives 5 seconds after the ask." in repr(later)
+
+
+def test_the_same_query_waits_once_with_its_purpose_and_can_be_withdrawn(tmp_path: Path) -> None:
+    """The mutant adds a second request each time the query is asked."""
+    with serve_session(session(), tmp_path, rules=Rules(epsilon_per_ask="1/2")) as (people, worker, _http):
+        seen = []
+        for given in ({"purpose": "a report on pay"}, {}, {"id": "mine"}):
+            with pytest.raises(AskPending) as pending:
+                people.ask(BY_DEPARTMENT, epsilon=1, **given)  # type: ignore[arg-type]
+            seen.append(pending.value.id)
+        assert len(set(seen)) == 1
+        with pytest.raises(AskPending):
+            people.ask(BY_DEPARTMENT, epsilon=1, confidence=0.9)  # other intervals: another request
+        other, first = people.list_pending()
+        assert (first.id, first.state, first.epsilon, first.query) == (seen[0], "for approval", 1, BY_DEPARTMENT)
+        purposes = {each.purpose for each in worker.control.list_requests().items}
+        assert purposes == {"a report on pay", ""}
+        people.withdraw(pending.value)
+        people.withdraw(other)
+        assert people.list_pending() == ()
+        with pytest.raises(BadParameter, match="no query of this table waits under it"):
+            people.withdraw(first)
+        assert people.budget.amount == 0
+    with pytest.raises(BadParameter, match="purpose"):
+        session().ask(BY_DEPARTMENT, epsilon=1, purpose="a report on pay")
+
+
+def test_a_token_that_is_not_valid_is_said_without_http(fake: Fake) -> None:
+    people = fake.open()
+    fake.script = [lambda _: httpx.Response(401, json={"detail": f"{NOT_SIGNED_IN}", "status": 401})]
+    with pytest.raises(NotSignedIn, match=r"the token is not valid there.* discreet login https://data\.example") as refused:
+        people.quote(BY_DEPARTMENT, epsilon=1)
+    assert "Bearer" not in str(refused.value)
+
+
+def test_a_free_answer_advises_what_an_analyst_can_do(tmp_path: Path) -> None:
+    with serve_session(session(), tmp_path) as (people, _, _http):
+        people.ask(BY_DEPARTMENT, epsilon=1)
+        again = people.ask(BY_DEPARTMENT, epsilon=1)
+        assert not again.charged
+        shown = " ".join(repr(again).split())
+        assert "label=" not in shown
+        assert "If the data changed since, fresh=True pays for a new answer." in shown
+
+
 def test_no_token_no_table(tmp_path: Path) -> None:
     with serve_session(session(), tmp_path) as (people, _, http):
         service = people.connection.service
@@ -418,3 +488,25 @@ def test_no_token_no_table(tmp_path: Path) -> None:
             open_remote(f"{service}/salaries", people.connection.token, http)
     assert isinstance(people.connection, Connection)
     assert issubclass(NotFound, DiscreetError)
+
+
+@pytest.mark.parametrize("epsilon", ["3/10", "0.05", "1/3", "2"])
+def test_the_cell_of_an_answer_shows_it_again_for_nothing(tmp_path: Path, epsilon: str) -> None:
+    """The mutant writes epsilon='3/10' where 0.3 is meant."""
+    with serve_session(session(), tmp_path) as (people, worker, _http):
+        first = people.ask(BY_DEPARTMENT, epsilon=epsilon, id="monday")
+        ask = worker.control.find_ask_by_key("ada", "monday")
+        assert ask is not None
+        cell = write_cell("https://data.example", ask)
+        assert f"epsilon={ {'3/10': '0.3', '1/3': repr('1/3')}.get(epsilon, epsilon) }," in cell
+        told: dict[str, Any] = {}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(discreet, "connect", lambda address: people)
+            exec(cell, told)
+        assert told["answer"].to_dicts() == first.to_dicts()
+        assert people.budget.amount == Fraction(epsilon)
+
+
+def test_an_epsilon_that_is_no_number_is_named(fake: Fake) -> None:
+    with pytest.raises(BadParameter, match="epsilon is 'much': not a number"):
+        fake.open().ask(BY_DEPARTMENT, epsilon="much")

@@ -100,6 +100,31 @@ def test_all_problems_are_listed_at_once_each_with_its_key() -> None:
         assert key in message
 
 
+@pytest.mark.parametrize(("location", "is_fine"), [("r.xlsx", False), ("r.csv", False), ("r.duckdb", True), ("r", True)])
+def test_released_tables_have_a_place_that_is_one(location: str, is_fine: bool) -> None:
+    text = f'{TEAM.partition("[released]")[0]}\n[released]\nlocation = "{location}"\n'
+    if is_fine:
+        assert parse(text).released is not None
+        return
+    with pytest.raises(BadParameter, match="released tables are not written as"):
+        parse(text)
+
+
+def test_a_text_that_is_no_toml_is_refused_with_the_name_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "team.toml").write_text("[service\n")
+    with pytest.raises(BadParameter, match=r"^team\.toml is no TOML"):
+        read_config(tmp_path / "team.toml")
+
+
+def test_a_check_warns_of_a_policy_that_nobody_edited(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,pay\n1,2\n")
+    policy = 'table = "t"\nunit = "id"\n[columns.id]\nkind = "integer"\n[columns.pay]\nkind = "real"\n'
+    for text, is_warned in ((policy, True), (f"{policy}lower = 0\nupper = 9\n", False)):
+        (tmp_path / "t.policy.toml").write_text(text)
+        first = check_service(read_config(tmp_path))[0]
+        assert (first.problem, first.warning is not None) == (None, is_warned)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
@@ -172,7 +197,7 @@ def test_where_a_service_listens(tmp_path: Path) -> None:
     ("before", "after", "words"),
     [
         ('unit = "id"\n', "", "people.policy.toml, unit: missing"),
-        ("[columns.pay]", "[columns.pay", "people.policy.toml, text"),
+        ("[columns.pay]", "[columns.pay", "policy people.policy.toml: not TOML"),
     ],
 )
 def test_a_check_names_the_policy_that_is_wrong(tmp_path: Path, before: str, after: str, words: str) -> None:

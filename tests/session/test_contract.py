@@ -12,7 +12,7 @@ from discreet import col, count, select
 from discreet.accounting.cost import Budget, Remaining
 from discreet.accounting.currencies import round_up
 from discreet.errors import BadParameter, BudgetExceeded, MissingDeclarations, QueryRefused
-from discreet.query.answer import Answer
+from discreet.query.answer import Answer, explain_recorded, explain_recorded_on_service
 from discreet.query.quote import Quote
 from discreet.remote.client import RemoteSession
 from discreet.session.asking import Asking
@@ -109,6 +109,15 @@ def test_a_query_that_was_answered_is_free_and_fresh_noise_is_not(place: Place) 
     again, twin = place.ask(BY_DEPARTMENT, epsilon=0.5)
     assert (again.charged, twin.charged) == (False, False)
     assert again.to_dicts() == first.to_dicts()
+    assert twin.reference is not None
+    said = explain_recorded(twin.reference.entry)
+    assert said in twin.notes or said in twin.explanation
+    if not isinstance(place.asking, Session):  # only an owner labels the data, so a service advises something else
+        there = explain_recorded_on_service(twin.reference.entry)
+        twin = replace(
+            twin, notes=tuple(there if each == said else each for each in twin.notes),
+            explanation=twin.explanation.replace(said, there),
+        )  # fmt: skip
     assert repr(again) == repr(twin)
     fresh, other = place.ask(BY_DEPARTMENT, epsilon=0.5, fresh=True)
     assert fresh.charged

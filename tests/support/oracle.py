@@ -361,10 +361,13 @@ class Oracle:
 def reference(
     question: BoundedQuery, rows: Iterable[Row], oracle: type[Oracle] = Oracle
 ) -> dict[Any, dict[tuple[Any, ...], Any]]:
-    """Per measure, what is not zero: by key, and for a spread by key and cell."""
-    told = oracle(question)
+    """Per measure, what is not zero: by key, and for a spread by key and cell. Totals saturate at ±(2⁶³ − 1)."""
+    told, most = oracle(question), (1 << 63) - 1
     totals = told.answer(rows)
-    found = {m: {key: row[i] for key, row in totals.items() if row[i]} for i, m in enumerate(question.totals)}
+    found = {
+        m: {key: max(-most, min(row[i], most)) for key, row in totals.items() if row[i]}
+        for i, m in enumerate(question.totals)
+    }
     return found | {counts: told.spread(rows, counts) for counts in question.cell_counts}
 
 

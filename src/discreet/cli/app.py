@@ -366,7 +366,8 @@ def spell_notes(text: str) -> str:
     >>> spell_notes("max_rows is not declared; label= names their new state")
     '--max-rows is not declared; --label names their new state'
     """
-    return re.sub(r"(?<![\w-])(max_groups|max_rows|label=)(?!\w)", lambda found: to_flag(found[0].rstrip("=")), text)
+    names = r"(?<![\w-])(max_groups|max_rows|label=|fresh=True)(?!\w)"
+    return re.sub(names, lambda found: to_flag(found[0].partition("=")[0]), text)
 
 
 def to_flag(name: str) -> str:

@@ -25,6 +25,7 @@ from discreet.cli.options import (
     NonNegative,
     Pilot,
     Plot,
+    Purpose,
     QueryArguments,
     Shares,
     Simultaneous,
@@ -74,6 +75,7 @@ def ask(
     token: Token = None,
     id: AnswerId = None,
     fresh: Fresh = False,
+    purpose: Purpose = "",
     release: CertificateFile = None,
     key: KeyFile = None,
     simultaneous: Simultaneous = False,
@@ -100,6 +102,9 @@ def ask(
     if fresh and ledger is None and not remote:
         reason = "without a ledger no answer is recorded, and every answer is fresh"
         raise BadParameter("--fresh", "given", reason, "give --ledger too, or leave --fresh out")
+    if purpose and not remote:
+        reason = "only the steward of a service reads it"
+        raise BadParameter("--purpose", repr(purpose), reason, "leave it out, or name a service: https://…")
     if key is not None and ledger is None and not remote:
         reason = "only the certificates of a ledger are signed"
         raise BadParameter("--key", repr(key), reason, "give --ledger and --release too, or leave --key out")
@@ -121,7 +126,9 @@ def ask(
     certificate = _open_remote_certificate(release, key) if remote else _open_certificate(release, ledger, key)
     try:
         with show_progress("asking …") as on_progress:
-            answer = session.ask(sql, simultaneous=simultaneous, progress=on_progress, id=id, fresh=fresh, **cost)
+            answer = session.ask(
+                sql, simultaneous=simultaneous, progress=on_progress, id=id, fresh=fresh, purpose=purpose, **cost
+            )  # fmt: skip
         if certificate is not None:
             file, signing_key = certificate
             with file:

@@ -191,6 +191,9 @@ AnswerId: TypeAlias = Annotated[
 Fresh: TypeAlias = Annotated[
     bool, make_option(LEDGER_PANEL, "Charge again and draw new noise, even if the answer is recorded.", "--fresh")
 ]
+Purpose: TypeAlias = Annotated[
+    str, make_option(LEDGER_PANEL, "What the answer is for; a steward of a service reads it.", "--purpose")
+]
 CertificateFile: TypeAlias = Annotated[
     str | None, make_option(LEDGER_PANEL, "Write the signed certificate of the answer into this file.", "--release")
 ]

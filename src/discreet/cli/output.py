@@ -29,11 +29,20 @@ def read_token(token: _Typed, service: str) -> _Typed:
     if token != "-":
         return token
     if not sys.stdin.isatty():
-        return sys.stdin.readline().strip()
+        return _require_token(sys.stdin.readline().strip(), service)
     from typer import echo, prompt
 
     echo(f"Make a token on the page /me of the service ({service}), or ask a steward for one.", err=True)
-    return str(prompt("Token", hide_input=True, err=True)).strip()
+    return _require_token(str(prompt("Token", default="", show_default=False, hide_input=True, err=True)).strip(), service)
+
+
+def _require_token(token: str, service: str) -> str:
+    if not token:
+        from discreet.errors import BadParameter
+
+        hint = f"make one on the page /me of {service}, and paste it, or pipe it in: discreet login {service} < token.txt"
+        raise BadParameter("token", "empty", "no token was given", hint)
+    return token
 
 
 def print_json(value: Any) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from discreet.cli.app import ASKING, App, Group, app
 from discreet.cli.options import Json
-from discreet.cli.output import parse_number, print_json, print_line
+from discreet.cli.output import parse_number, print_json, print_line, print_warning
 from discreet.errors import BadParameter
 
 
@@ -96,12 +96,15 @@ def serve_check(
         print_json(
             {
                 "checks": [{"what": each.what, "holds": each.problem is None, "problem": each.problem} for each in checks],
+                "warnings": [f"{each.what}: {each.warning}" for each in checks if each.warning is not None],
                 "schedules": {name: [format_duration(each) for each in classes] for name, classes in proposals.items()},
             }
         )
     else:
         for each in checks:
             print_line(f"ok     {each.what}" if each.problem is None else f"WRONG  {each.what}: {each.problem}")
+            if each.warning is not None:
+                print_line(f"note   {each.what}: {each.warning}.")
         for name, classes in proposals.items():
             words = ", ".join(f'"{format_duration(each)}"' for each in classes)
             print_line(f"[tables.{name}] schedule = [{words}]")
@@ -136,15 +139,37 @@ def serve_policy_accept(
 def serve_invite(
     target: Target,
     person: Annotated[str, typer.Argument(help="The short name of the person, which is part of account names.")],
-    role: Annotated[str, typer.Option(help="steward (of a known person, too), analyst, reader or student.")] = "analyst",
+    role: Annotated[
+        str | None,
+        typer.Option(help="steward (of a known person, too), analyst, reader or student; analyst unless given."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Add a person, and print a link that signs them in once, within ten minutes."""
+    import shlex
+
     from discreet.serve.checking import invite_person
     from discreet.serve.config import read_config
+    from discreet.serve.embedded import LINK_SECONDS
 
-    link = invite_person(read_config(target), person, role)
+    config = read_config(target)
+    invited = invite_person(config, person, role)
+    has = invited.person.role.value
     if json:
-        print_json({"person": person, "link": link})
-        return
-    print_line(link)
+        print_json(
+            {
+                "person": person, "role": has, "is_new": invited.is_new, "link": invited.link, "seconds": LINK_SECONDS,
+                "is_running": invited.is_running,
+            }
+        )  # fmt: skip
+    else:
+        print_line(invited.link)
+        said = f"{person} is new, and {_name_role(has)}" if invited.is_new else f"{person} is known, and {_name_role(has)}"
+        print_line(f"The link signs {person} in once, within {LINK_SECONDS / 60:g} minutes. {said}.")
+    if invited.is_running is False:
+        command = f"discreet serve {shlex.quote(config.target)}"
+        print_warning(f"The service is not running, so the link opens nothing. Start it within that time: {command}")
+
+
+def _name_role(role: str) -> str:
+    return f"an {role}" if role[0] in "aeiou" else f"a {role}"

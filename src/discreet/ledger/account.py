@@ -114,7 +114,13 @@ class AccountState:
         return self.charge(compose(*events), certified_delta)
 
     def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
-        """Return the same refusal with the largest ε that fits here and in every parent."""
+        """Return the same refusal, of the account in which least remains, with the largest ε that fits here and in every
+        parent."""
+        if refused.currency != DELTA_CURRENCY:
+            tightest = min((account.budget for account in self.lineage), key=lambda budget: budget.remaining)
+            refused = BudgetExceeded(
+                refused.currency, cost=refused.cost, remaining=tightest.remaining, limit=tightest.limit
+            )  # fmt: skip
         fitting = min(account.budget.fitting_epsilon(account.delta) for account in self.lineage)
         return state_in_epsilon(refused, self.budget.currency, self.delta, fitting)
 

@@ -10,6 +10,7 @@ checked. What the old key signs afterwards is not accepted: the usual reason for
 
 import json
 import os
+import re
 from base64 import b64decode, b64encode
 from contextlib import suppress
 from dataclasses import dataclass
@@ -170,7 +171,10 @@ def read_public_key(text_or_path: str) -> str:
             text = str(json.loads(text).get("public_key", ""))
     if is_public_key(text):
         return text
-    raise BadParameter("key", repr(text_or_path[:200]), reason, "give the 44 characters, or a file that holds them")
+    hint = "give the 44 characters, or a file that holds them"
+    if re.fullmatch(r"(?:[0-9a-f]{4}-){4}[0-9a-f]{4}", text):
+        reason, hint = "a fingerprint, which is too short to verify with", f"{hint}; discreet ledger key prints both"
+    raise BadParameter("key", repr(text_or_path[:200]), reason, hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,8 @@ def verify(
         claims += _check_presence(stated, (opened, *earlier, debit), ledger)
     assumptions = list(ALWAYS_ASSUMED)
     if given is None:  # a key of the ledger that is being checked proves nothing about who published
-        assumptions.append(f"that key {format_fingerprint(stated['public_key'])} is the publisher's (give public=)")
+        key = stated["public_key"]
+        assumptions.append(f"that key {key}, fingerprint {format_fingerprint(key)}, is the publisher's (give public=)")
     if ledger is None:
         assumptions.append("that the ledger holds this entry, and only this answer for it (give ledger=)")
     is_publication = "answers" in stated["release"]

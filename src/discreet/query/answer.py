@@ -543,6 +543,11 @@ def explain_recorded(entry: int) -> str:
     )
 
 
+def explain_recorded_on_service(entry: int) -> str:
+    """Say the same to who asks a service, where the owner names the state of the data."""
+    return f"This answer is about the data as of entry {entry}. If the data changed since, fresh=True pays for a new answer."
+
+
 def explain_threshold(selection: Threshold, confidence: float) -> str:
     """Say what a key that is not declared must reach to be shown.
 

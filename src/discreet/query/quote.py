@@ -54,6 +54,15 @@ class Quote:
     selection: str | None  # how keys that are not declared are selected
     explanation: str
     notes: tuple[str, ...]
+    approval_reason: str | None = None  # why a steward of a service must approve the query first
+    arrives_in: float | None = None  # seconds from the ask to the answer, if a service states them beforehand
+    is_recorded: bool = False  # whether a service answered it before, so that it is free
+    refusal: str | None = None  # why a service would refuse it
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a steward of a service must approve the query before it runs."""
+        return self.approval_reason is not None
 
     @property
     def costs(self) -> tuple[CurrencyCost, ...]:
@@ -71,6 +80,11 @@ class Quote:
             "selection": self.selection,
             "explanation": self.explanation,
             "notes": list(self.notes),
+            "needs_approval": self.needs_approval,
+            "approval_reason": self.approval_reason,
+            "arrives_in": self.arrives_in,
+            "recorded": self.is_recorded,
+            "refusal": self.refusal,
         }
 
     def to_json(self) -> str:
@@ -100,7 +114,24 @@ class Quote:
     def _footnotes(self) -> list[str]:
         everywhere = f"The same in every currency: {', '.join(map(str, self.costs))}."
         selection = [self.selection] if self.selection else []
-        return [str(self.cost), *self.cost.explain_addition(), everywhere, self.explanation, *selection, *self.notes]
+        said = [str(self.cost), *self._explain_service(), *self.cost.explain_addition()]
+        return [*said, everywhere, self.explanation, *selection, *self.notes]
+
+    def _explain_service(self) -> list[str]:
+        """Say what a service would do with the query: refuse it, show a recorded answer, ask a steward, answer later."""
+        if self.refusal is not None:
+            return [f"It would be refused: {self.refusal}"]
+        if self.approval_reason is not None:
+            asks = f"A steward must approve it: {self.approval_reason}. Nothing is charged before."
+            return [asks] if self.arrives_in is None else [asks, f"Then the answer takes {self._format_arrival()}."]
+        if self.is_recorded:
+            return ["It was answered before: asking it again is free."]
+        return [] if self.arrives_in is None else [f"The answer arrives {self._format_arrival()} after the ask."]
+
+    def _format_arrival(self) -> str:
+        assert self.arrives_in is not None
+        seconds = format_up(Fraction(self.arrives_in), SHOWN_DIGITS)
+        return f"{seconds} second{'' if seconds == '1' else 's'}"
 
 
 def make_quote(

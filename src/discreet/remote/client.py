@@ -16,7 +16,7 @@ what an answer cost and promises is what the service states, and a certificate p
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,13 @@ from discreet.accounting.cost import Budget, Remaining
 from discreet.accounting.currencies import Filter
 from discreet.errors import AskPending, BadParameter, DiscreetError, QueryRefused
 from discreet.formats import count_things, make_html_notes, missing_library_error
-from discreet.query.answer import Answer, IntervalOptions, require_answer
+from discreet.query.answer import (
+    Answer,
+    IntervalOptions,
+    explain_recorded,
+    explain_recorded_on_service,
+    require_answer,
+)
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import AccuracyTarget
 from discreet.query.contribution import BoundedQuery, bound_contributions
@@ -55,6 +61,33 @@ if TYPE_CHECKING:
 PATIENCE = 600.0
 """Seconds after which an ask without an answer raises `AskPending`."""
 PROGRESS_SECONDS = 1
+DUMMY_BUDGETS = 1000
+"""How many budgets of a service a session over invented rows has."""
+
+
+PENDING_STATES = ("for approval", "waiting", "running")
+MAX_PENDING = 10_000
+MAX_PURPOSE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAsk:
+    """A query that a service took and has not answered yet. Asking it again, or with its `id`, fetches its answer."""
+
+    id: str
+    query: str
+    epsilon: Fraction
+    state: str  # for approval, waiting or running
+    reason: str | None = None  # why it needs approval
+    ask: str = field(default="", repr=False)  # how the service names it
+
+    @classmethod
+    def from_wire(cls, value: Any) -> "PendingAsk":
+        """Read an ask as the service shows it."""
+        stated = _as_dict(value, "an ask")
+        key, query, state, ask = (_read_text(stated.get(name), "an ask") for name in ("key", "query", "state", "id"))
+        reason = None if stated.get("reason") is None else _read_text(stated["reason"], "a reason")
+        return cls(key, query, _read_epsilon(stated.get("epsilon")), state, reason, ask)
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,11 +160,19 @@ class RemoteSession(Asking):
         return bound_contributions(read_query(query, self.table), self.table, self.neighbours)
 
     def _quote(self, query: "QueryLike", target: AccuracyTarget) -> Quote:
-        return quote_from_wire(self._post_quote(query, target).get("quote"))
+        stated = self._post_quote(query, target)
+        approval, refusal = (
+            None if stated.get(name) is None else _read_text(stated[name], "a quote")
+            for name in ("needs_approval", "refused")
+        )
+        seconds = None if stated.get("arrives_in") is None else _read_seconds(stated["arrives_in"])
+        return replace(
+            quote_from_wire(stated.get("quote")), approval_reason=approval, arrives_in=seconds,
+            is_recorded=stated.get("recorded") is True, refusal=refusal,
+        )  # fmt: skip
 
     def _find_epsilon(self, query: "QueryLike", target: AccuracyTarget) -> Fraction:
-        text = self._post_quote(query, target).get("epsilon")
-        return rational_from_plain(text if isinstance(text, str) and "/" in text else f"{text}/1")
+        return _read_epsilon(self._post_quote(query, target).get("epsilon"))
 
     def _post_quote(self, query: "QueryLike", target: AccuracyTarget) -> dict[str, Any]:
         return _as_dict(self.connection.post("/quotes", self._make_body(query, target))[1], "a quote")
@@ -147,6 +188,8 @@ class RemoteSession(Asking):
         if pilot is not None:
             raise QueryRefused("A service runs no pilots", "give size=, or ask for the count yourself")
         body = self._make_body(query, target) | {"simultaneous": intervals.simultaneous, "fresh": options.fresh}
+        if options.purpose:
+            body["purpose"] = _check_purpose(options.purpose)
         return self._receive(body, uuid4().hex if options.id is None else options.id, options.progress)
 
     def _make_body(self, query: "QueryLike", target: AccuracyTarget) -> dict[str, Any]:
@@ -179,6 +222,7 @@ class RemoteSession(Asking):
             if "answer" in found:
                 break
             elapsed, left = time.monotonic() - start, _read_seconds(found.get("retry_after"))
+            key = _read_key(found, key)
             self._check_state(found, key)
             if elapsed > self.patience:
                 raise AskPending(key, str(found.get("state")))
@@ -187,7 +231,7 @@ class RemoteSession(Asking):
                 wait = PROGRESS_SECONDS
             elif status == 202 and left > WAIT_SECONDS:
                 self.connection.sleep(min(left - WAIT_SECONDS / 2, self.patience))
-        answer = answer_from_wire(found["answer"])
+        answer = _restate_recorded(answer_from_wire(found["answer"]))
         self.check_head(found.get("head"), known if found.get("continues") is True else None)
         if answer.reference is not None and isinstance(found.get("id"), str):
             kept = Received.of(answer, found["id"], body)
@@ -209,6 +253,33 @@ class RemoteSession(Asking):
         if state == "for approval":
             hint = f"a steward must approve it{f' ({said})' if said else ''}; then ask again with id={key!r}"
             raise AskPending(key, "for approval", hint)
+
+    def list_pending(self) -> tuple["PendingAsk", ...]:
+        """Return your queries of this table that have no answer yet, the newest first."""
+        found = list[tuple[float, PendingAsk]]()
+        for state in PENDING_STATES:
+            cursor: str | None = None
+            while True:
+                query = {"table": self.name, "state": state, "limit": 100} | ({} if cursor is None else {"cursor": cursor})
+                page = _as_dict(self.connection.get("/asks", query), "a list of asks")
+                items = page.get("items")
+                if not isinstance(items, list):
+                    raise malformed("not a list of asks")
+                found += [(_read_moment(each), PendingAsk.from_wire(each)) for each in items]
+                cursor = page.get("cursor")
+                if not isinstance(cursor, str) or not items or len(found) >= MAX_PENDING:
+                    break
+        return tuple(each for _, each in sorted(found, key=lambda pair: -pair[0]))
+
+    def withdraw(self, id: "str | PendingAsk | AskPending") -> None:
+        """Withdraw a query that no worker has taken: a request for approval, or one whose moment has not come. Nothing is
+        charged. Give its id, what `list_pending` returned, or the `AskPending` that was raised."""
+        name = id if isinstance(id, str) else getattr(id, "id", None)
+        asked = next((each.ask for each in self.list_pending() if each.id == name), None)
+        if asked is None:
+            hint = "list_pending() lists the queries that wait; one that was answered cannot be withdrawn"
+            raise BadParameter("id", repr(name), "no query of this table waits under it", hint)
+        self.connection.delete(f"/asks/{quote_path(asked, safe='')}")
 
     def find_bounds(self, column: str, **more: Any) -> tuple[Fraction, Fraction]:
         """Refuse: bounds of a served table are declared in its policy."""
@@ -269,16 +340,20 @@ class RemoteSession(Asking):
     # Invented rows
 
     def dummy(self, rows: int = 1000, seed: int = 0) -> "Session":
-        """Return a local session over invented rows, made from the policy alone, with a budget like yours before any query.
+        """Return a local session over invented rows, made from the policy alone, with an ample budget of its own.
 
-        Nothing is charged to your account, and no answer is about anybody.
+        Nothing is charged to your account, and no answer is about anybody. A query has the noise that it would have on the
+        service: the budget is that of everybody together, many times over, so that a query has the same share of δ.
         """
         from discreet.remote.dummy import invent_session
 
-        budget = self.budget
-        share = Fraction(1) if budget.currency.counts_epsilon else budget.currency.reserved_delta_share
-        whole = Filter(budget.currency, budget.limit, budget.delta * share)
-        return invent_session(self.table, rows, seed, budget=whole, delta=budget.delta, neighbours=self.neighbours)
+        lineage = self._read_lineage()
+        own, shared = lineage[0], lineage[-1]
+        share = Fraction(1) if own.currency.counts_epsilon else own.currency.reserved_delta_share
+        reserved = shared.delta * share
+        times = DUMMY_BUDGETS if reserved == 0 else min(Fraction(DUMMY_BUDGETS), 1 / (2 * reserved))
+        ample = Filter(own.currency, shared.limit * times, reserved * times)
+        return invent_session(self.table, rows, seed, budget=ample, delta=own.delta, neighbours=self.neighbours)
 
     # What people see
 
@@ -383,6 +458,36 @@ def _read_neighbours(value: Any) -> Neighbours:
         return Neighbours.parse(value)
     except (BadParameter, TypeError, AttributeError):
         raise malformed("not a neighbouring relation") from None
+
+
+def _read_epsilon(text: Any) -> Fraction:
+    return rational_from_plain(text if isinstance(text, str) and "/" in text else f"{text}/1")
+
+
+def _read_moment(value: Any) -> float:
+    moment = _as_dict(value, "an ask").get("accepted_at")
+    return float(moment) if isinstance(moment, int | float) else 0.0
+
+
+def _read_key(found: dict[str, Any], sent: str) -> str:
+    """Return the id that an ask is known by: an earlier one, if the same query waits already."""
+    return sent if found.get("key") is None else _read_text(found["key"], "an id")
+
+
+def _restate_recorded(answer: Answer) -> Answer:
+    """Return an answer whose notes advise what can be done on a service: only its owner labels the data."""
+    if answer.reference is None:
+        return answer
+    entry = answer.reference.entry
+    old, new = explain_recorded(entry), explain_recorded_on_service(entry)
+    explanation = answer.explanation.replace(old, new)
+    return replace(answer, explanation=explanation, notes=tuple(new if each == old else each for each in answer.notes))
+
+
+def _check_purpose(purpose: str) -> str:
+    if len(purpose) > MAX_PURPOSE:
+        raise BadParameter("purpose", f"{len(purpose):,} characters", f"more than {MAX_PURPOSE:,}", "say it in fewer words")
+    return purpose
 
 
 def _read_seconds(value: Any) -> float:

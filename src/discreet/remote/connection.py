@@ -10,6 +10,7 @@ sent.
 import ipaddress
 import os
 import random
+import ssl
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -142,6 +143,10 @@ class Connection:
         """Send a body that may be sent again: a quote, or an ask with its id. Return the status and what came back."""
         return self._repeat("POST", path, msgspec.json.encode(body), headers)
 
+    def delete(self, path: str) -> Any:
+        """Withdraw something; to do so twice is harmless."""
+        return self._repeat("DELETE", path)[1]
+
     def _repeat(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None,
         query: Mapping[str, Any] | None = None,
@@ -174,6 +179,8 @@ class Connection:
         except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.UnsupportedProtocol, UnicodeError):
             raise ServiceUnavailable(f"{self.service}: not an address", "check it") from None
         except httpx.HTTPError as error:  # its message may repeat an address
+            if (untrusted := _find_certificate_error(error)) is not None:
+                raise _untrusted_error(self.service, untrusted) from None
             reason = f"{self.service}: the connection was lost ({type(error).__name__})"
             hint = "check the address and whether the service runs, and try again"
             raise ServiceUnavailable(reason, hint, retry_after=0) from None
@@ -209,10 +216,57 @@ class Connection:
         except ServiceUnavailable:
             problem = None
         error = from_problem(problem, status)
+        if status == 401 and "Authorization:" in str(error):  # what a program must send that speaks HTTP itself
+            reason = f"{self.service}: the token is not valid there: it has expired, was revoked, or is another service's"
+            return NotSignedIn(reason, f"make a new one on the page /me, and store it: discreet login {self.service}")
         if status in (429, 502, 503, 504) and type(error) is ServiceUnavailable:
             seconds = float(wait) if wait.isdecimal() and len(wait) < 6 else 0.0
             error.retry_after = seconds if error.retry_after is None else error.retry_after
         return error
+
+
+_UNKNOWN_SIGNERS = {18, 19, 20, 21}  # X509_V_ERR: self-signed, or signed by who is not known
+_OTHER_NAMES = {62, 64}  # X509_V_ERR: of another host, or of another IP address
+
+
+def _find_certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Return the refusal of a certificate that a lost connection is due to."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _untrusted_error(service: str, error: ssl.SSLCertVerificationError) -> ServiceUnavailable:
+    """Say why the certificate of a service is not trusted, and how to trust it. Trying again does not help."""
+    why = to_printable(error.verify_message or "it cannot be verified").rstrip(".")
+    if error.verify_code in _UNKNOWN_SIGNERS:
+        hint = (
+            "if it is your organisation's own, get the file of its certificate authority from a steward and set "
+            "SSL_CERT_FILE=ca.pem, or install it in this system"
+        )
+    elif error.verify_code in _OTHER_NAMES:
+        hint = "use the address that the certificate is for, or ask a steward for a certificate with this name"
+    else:
+        hint = "tell a steward; if only the clock of this machine is wrong, set it"
+    return ServiceUnavailable(f"{service}: its certificate is not trusted ({why}), so nothing was sent", hint)
+
+
+def make_tls_context() -> ssl.SSLContext:
+    """Return whom to trust: the certificates of SSL_CERT_FILE or SSL_CERT_DIR alone if one is set, else those of the system
+    and those of certifi, because some systems have none that Python can read."""
+    file, folder = (os.environ.get(name) or None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    if file is None and folder is None:
+        import certifi
+
+        context = ssl.create_default_context()
+        context.load_verify_locations(certifi.where())
+        return context
+    try:
+        return ssl.create_default_context(cafile=file, capath=folder)
+    except OSError as error:
+        name, place = ("SSL_CERT_DIR", folder) if file is None else ("SSL_CERT_FILE", file)
+        reason = f"no certificates can be read from it ({error.strerror or 'not PEM'})"
+        raise BadParameter(name, repr(to_printable(str(place))), reason, "name a PEM file, or unset it") from None
 
 
 def open_http(is_loopback: bool) -> httpx.Client:
@@ -220,4 +274,7 @@ def open_http(is_loopback: bool) -> httpx.Client:
     limits = httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=60)
     timeout = httpx.Timeout(READ_SECONDS, connect=10)
     agent = {"User-Agent": f"discreet/{__version__}"}
-    return httpx.Client(timeout=timeout, limits=limits, headers=agent, trust_env=not is_loopback, follow_redirects=False)
+    return httpx.Client(
+        timeout=timeout, limits=limits, headers=agent, verify=make_tls_context(), trust_env=not is_loopback,
+        follow_redirects=False,
+    )  # fmt: skip

@@ -15,8 +15,9 @@ from discreet.query.schema import DEFAULT_SALT
 from discreet.serve.config import ServiceConfig, TableConfig
 from discreet.serve.control.errors import ControlMissing, ControlUnavailable
 from discreet.serve.control.model import Person, Role
+from discreet.serve.control.people import check_person_id
 from discreet.serve.control.store import open_control
-from discreet.serve.embedded import LINK_SECONDS, find_address
+from discreet.serve.embedded import LINK_SECONDS, find_address, is_served
 from discreet.serve.schedule import JumpFreeClock, propose_classes
 from discreet.serve.worker.populations import read_opened
 from discreet.serve.worker.registration import read_policy_file, time_pass
@@ -34,6 +35,7 @@ class Check:
 
     what: str
     problem: str | None = None
+    warning: str | None = None  # what can be served as it is, and hardly be asked
 
 
 def check_service(config: ServiceConfig) -> list[Check]:
@@ -50,6 +52,8 @@ def check_service(config: ServiceConfig) -> list[Check]:
     for table in config.tables.values():
         options = SourceOptions(source=table.source, policy=table.policy, table=table.table)
         policy = check(f"policy of {table.name}", partial(_check_policy, table))
+        if policy.problem is None:
+            policy = replace(policy, warning=_find_unedited(table))
         checks.append(policy)
         if policy.problem is None:
             checks.append(check(f"source of {table.name}", lambda options=options: open_source(options).validate()))  # type: ignore[misc]
@@ -97,6 +101,17 @@ def _check_ledger(config: ServiceConfig) -> None:
 
 def _check_policy(table: TableConfig) -> None:
     read_policy(read_policy_file(table), table.policy.name)
+
+
+def _find_unedited(table: TableConfig) -> str | None:
+    """Say that a policy declares neither a bound nor a key: then only counts can be asked."""
+    columns = read_policy(read_policy_file(table), table.policy.name).columns.values()
+    if any(each.lower is not None or each.keys is not None for each in columns):
+        return None
+    return (
+        f"{table.policy.name} declares neither bounds nor keys, so sums and averages are refused, and groups are shown "
+        "only if many units have them. Edit it"
+    )
 
 
 def _check_state(config: ServiceConfig) -> None:
@@ -168,17 +183,42 @@ def accept_policy(config: ServiceConfig, table: str, version: int) -> Path:
     return kept
 
 
-def invite_person(config: ServiceConfig, person: str, role: str) -> str:
-    """Add a person if new, make a steward of one who is to be, and return a link that signs them in once."""
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """A person who can sign in, and the link for it."""
+
+    person: Person
+    link: str
+    is_new: bool
+    is_running: bool | None  # None: that cannot be seen from here
+
+
+def invite_person(config: ServiceConfig, person: str, role: str | None = None) -> Invited:
+    """Add a person if new, make a steward of one who is to be, and return a link that signs them in once. A new person is
+    an analyst unless another role is given.
+
+    Raises:
+        BadParameter: if the name or the role is none, or the person is known and has another role.
+    """
+    check_person_id(person, "person")
     try:
-        wanted = Role(role)
+        wanted = None if role is None else Role(role)
     except ValueError:
         names = ", ".join(each.value for each in Role)
         raise BadParameter("role", repr(role), "there is no such role", f"take one of: {names}") from None
     with open_control(config.control, create=False, clock=JumpFreeClock().now) as control:
         found = control.find_person(person)
+        is_new = found is None
         if found is None:
-            control.add_person(Person(id=person, name=person, role=wanted), by=COMMAND_LINE)
-        elif wanted is Role.STEWARD:
-            control.change_person(person, role=wanted, by=COMMAND_LINE)
-        return f"{find_address(config, control)}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"
+            found = control.add_person(Person(id=person, name=person, role=wanted or Role.ANALYST), by=COMMAND_LINE)
+        elif found.disabled:
+            hint = "unblock them on the page of people first"
+            raise BadParameter("person", repr(person), "they are blocked, and no link lets them in", hint)
+        elif wanted is Role.STEWARD and found.role is not wanted:
+            found = control.change_person(person, role=wanted, by=COMMAND_LINE)
+        elif wanted is not None and found.role is not wanted:
+            hint = "leave it out for a link, or change the role on the page of people"
+            raise BadParameter("role", repr(wanted.value), f"{person} is known, and has the role {found.role.value}", hint)
+        secret = control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)
+        link = f"{find_address(config, control)}/in?once={secret}"
+        return Invited(found, link, is_new, is_served(config.state) if config.embedded else None)

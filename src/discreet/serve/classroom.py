@@ -16,10 +16,11 @@ ledger; the worker's half is `worker.classes`.
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -123,9 +124,10 @@ def open_class(
     """
     for name, value in (("epsilon", epsilon), ("ration", ration)):
         if not 0 < value <= MAX_EPSILON:
-            raise BadParameter(name, str(value), f"must be above 0, and at most {MAX_EPSILON}", "give another")
+            raise BadParameter(name, f"{float(value):.12g}", f"must be above 0, and at most {MAX_EPSILON}", "give another")
     if ration > epsilon:
-        raise BadParameter("ration", str(ration), "more than everybody has together", f"give at most {epsilon}")
+        most = f"{float(epsilon):.12g}"
+        raise BadParameter("ration", f"{float(ration):.12g}", "more than everybody has together", f"give at most {most}")
     if not MIN_ROWS <= rows <= MAX_ROWS:
         raise BadParameter("rows", rows, f"must be {MIN_ROWS} to {MAX_ROWS:,}", "give another number")
     if len(list_classes(control)) >= MAX_CLASSES:
@@ -199,6 +201,7 @@ def join_class(control: Control, joined: Class, student: Person | str, now: floa
         if len(control.list_grants(table=joined.name)) >= MAX_STUDENTS:
             raise BadParameter("class", joined.title, f"it has {MAX_STUDENTS} students already", "ask the teacher")
         if isinstance(student, str):
+            student = _number_name(student, {each.name for each in _list_students(control, joined)})
             person = Person(id=f"student-{secrets.token_hex(4)}", name=student, role=Role.STUDENT)
             student = control.add_person(person, by=by)
         account = f"{joined.name}/{student.id}"
@@ -206,6 +209,20 @@ def join_class(control: Control, joined: Class, student: Person | str, now: floa
         payload = {"parent": joined.name, "epsilon": joined.ration, "population": joined.name}
         control.enqueue("open_account", account, payload, person=student.id, by=by)
     return student
+
+
+def _list_students(control: Control, of: Class) -> list[Person]:
+    found = (control.find_person(each.person) for each in control.list_grants(table=of.name))
+    return [each for each in found if each is not None]
+
+
+def _number_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that no student of a class has yet.
+
+    >>> _number_name("Kim", {"Kim", "Kim (2)"}), _number_name("Kim", {"Ada"})
+    ('Kim (3)', 'Kim')
+    """
+    return name if name not in taken else next(each for i in count(2) if (each := f"{name} ({i})") not in taken)
 
 
 def close_class(control: Control, closed: Class, now: float, by: str) -> Class:

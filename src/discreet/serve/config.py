@@ -212,7 +212,7 @@ def read_config(
     if place.name.lower().endswith(DATA_SUFFIXES):
         raise refuse("a file with rows; its folder is served, if a policy is beside the file")
     text = read_text(place, refuse)
-    config = parse_config(text, place.resolve().parent, port=port, host=host, behind_proxy=behind_proxy)
+    config = parse_config(text, place.resolve().parent, port=port, host=host, behind_proxy=behind_proxy, file=place.name)
     return replace(config, target=str(target))
 
 
@@ -353,14 +353,16 @@ class _Section:
 
 
 def parse_config(
-    text: str, beside: Path, *, port: int | None = None, host: str | None = None, behind_proxy: bool = False
-) -> ServiceConfig:
-    """Return the service that the text of a serve.toml describes. Its paths are relative to the folder `beside`."""
-    problems = Problems("serve.toml")
+    text: str, beside: Path, *, port: int | None = None, host: str | None = None, behind_proxy: bool = False,
+    file: str = "serve.toml",
+) -> ServiceConfig:  # fmt: skip
+    """Return the service that the text of a serve.toml describes. Its paths are relative to the folder `beside`; `file` is
+    its name in refusals."""
+    problems = Problems(file)
     try:
         values = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError) as error:
-        raise BadParameter("serve.toml", "no TOML", str(error), "correct the text") from None
+        raise BadParameter(file, "no TOML", str(error), "correct the text") from None
     root = _Section("", values, problems, beside)
     service = root.section("service") or _Section("service", {}, problems, beside)
 
@@ -521,10 +523,18 @@ def _read_released(section: _Section | None, place: Callable[[Any, str], str]) -
         _check_name(_text(value, key), key)
         return str(value)
 
+    def location(value: Any, key: str) -> str:
+        found = place(value, key)
+        suffix = "" if is_postgres(found) else Path(found).suffix
+        if suffix and suffix not in (".duckdb", ".db") and not Path(found).is_dir():
+            hint = "name a file that ends in .duckdb, a folder for Parquet, or a postgresql:// address"
+            raise BadParameter(key, repr(value), f"released tables are not written as {suffix}", hint)
+        return found
+
     if section is None:
         return None
     config = ReleasedConfig(
-        location=section.read("location", place, "", needed=True), schema=section.read("schema", schema, "released")
+        location=section.read("location", location, "", needed=True), schema=section.read("schema", schema, "released")
     )
     section.refuse_others()
     return config

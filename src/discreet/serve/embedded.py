@@ -193,6 +193,22 @@ def _hold_state(state: Path) -> Iterator[None]:
         yield
 
 
+def is_served(state: Path) -> bool:
+    """Whether a process serves the folder that this state belongs to."""
+    import fcntl
+
+    try:
+        opened = os.open(state / "serving.lock", os.O_RDWR)
+    except OSError:
+        return False
+    with os.fdopen(opened) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 @contextmanager
 def _nowhere() -> Iterator[list[socket.socket]]:
     yield []

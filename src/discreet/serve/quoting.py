@@ -161,9 +161,12 @@ class Priced:
         try:
             self.account.charge_cost(*self.account.compute_charge(self.calibrated.measurement.event), unit)
         except BudgetExceeded as refused:
-            fitting = min(each.budget.fitting_epsilon(each.delta) for each in self.account.lineage)
+            stated = self.account.suggest_epsilon(refused)
+            fitting = stated.fitting_epsilon or Fraction(0)
             allowed = fitting if fitting >= self.calibrated.bounded.table.least_epsilon else Fraction(0)
-            raise state_in_epsilon(refused, self.account.budget.currency, self.account.delta, allowed) from None
+            raise state_in_epsilon(
+                stated, self.account.budget.currency, self.account.delta, allowed, remaining=fitting
+            ) from None
 
 
 def make_calibrator(account: AccountState) -> Calibrator:

@@ -50,5 +50,6 @@ def round_refusal(refused: BudgetExceeded, lineage: Sequence[Snapshot]) -> Budge
     fitting = min(each.budget.fitting_epsilon(Fraction(each.delta)) for each in shown)
     if refused.fitting_epsilon is not None:
         fitting = min(fitting, refused.fitting_epsilon)
-    stated = BudgetExceeded(refused.currency, cost=refused.cost, remaining=remaining, limit=refused.limit)
+    limit = None if counts_delta else min((each.budget for each in shown), key=lambda budget: budget.remaining).limit
+    stated = BudgetExceeded(refused.currency, cost=refused.cost, remaining=remaining, limit=limit)
     return state_in_epsilon(stated, own.currency, Fraction(shown[0].delta), fitting)

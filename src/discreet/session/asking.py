@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from discreet import query as queries
 from discreet import session
+from discreet._numbers import parse_rational
 from discreet.errors import QueryRefused
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from discreet.accounting.cost import Budget, Remaining
     from discreet.query.schema import Table
     from discreet.units import Neighbours
+
+
+def _read_epsilon(epsilon: "str | Number | None") -> "Number | None":
+    return parse_rational(epsilon, "epsilon") if isinstance(epsilon, str) else epsilon
 
 
 class Asking(ABC):
@@ -60,7 +65,7 @@ class Asking(ABC):
         self,
         query: "queries.QueryLike",
         *,
-        epsilon: "Number | None" = None,
+        epsilon: "str | Number | None" = None,
         error: "str | Number | None" = None,
         confidence: float = 0.95,
         size: int | None = None,
@@ -70,13 +75,13 @@ class Asking(ABC):
         """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
         if pilot is not None:
             raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
-        return self._quote(query, queries.AccuracyTarget(epsilon, error, size, confidence, weights))
+        return self._quote(query, queries.AccuracyTarget(_read_epsilon(epsilon), error, size, confidence, weights))
 
     def ask(
         self,
         query: "queries.QueryLike",
         *,
-        epsilon: "Number | None" = None,
+        epsilon: "str | Number | None" = None,
         error: "str | Number | None" = None,
         size: int | None = None,
         pilot: "Number | None" = None,
@@ -87,8 +92,10 @@ class Asking(ABC):
         fresh: bool = False,
         bits: "noise.Bits | None" = None,
         progress: Callable[[float], None] | None = None,
+        purpose: str = "",
     ) -> "queries.Answer":
-        """Charge the account for a query, then answer it. Give its ε, or the error that it may have.
+        """Charge the account for a query, then answer it. Give its ε, or the error that it may have; an ε may be a text, as
+        pages and files write it: "0.05", "3/10".
 
         An error in percent is relative to `size`, or to a private count that costs `pilot` in ε and is charged first; the
         answer's event and cost are then those of both. `weights` divide the cost over the columns: one that weighs 2 gets
@@ -96,7 +103,8 @@ class Asking(ABC):
         service, with the share of the waiting time that is over, which depends on the clock and on no row.
 
         A query that was answered before returns the recorded answer, for free; `fresh` pays for new noise. `id` makes the
-        call idempotent: a retry with the same `id` is not charged again.
+        call idempotent: a retry with the same `id` is not charged again. `purpose` is for a service: its steward reads it
+        where the query needs approval.
 
         Raises:
             BudgetExceeded: if the account, or a parent of it, does not hold the cost; nothing was charged.
@@ -106,8 +114,8 @@ class Asking(ABC):
                 the same `id`.
         """
         # whatever can be refused is refused before anything is charged
-        target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
-        options = session.RunOptions(bits, progress, id, fresh)
+        target = queries.AccuracyTarget(_read_epsilon(epsilon), error, size, confidence, weights)
+        options = session.RunOptions(bits, progress, id, fresh, purpose)
         return self._ask(query, target, pilot, options, queries.IntervalOptions(target.confidence, simultaneous))
 
     def find_epsilon(

@@ -91,6 +91,7 @@ class RunOptions:
     progress: ProgressCallback | None = None
     id: str | None = None
     fresh: bool = False
+    purpose: str = ""  # what the answer is for, which a steward of a service reads
     shared: bool = True  # whether what another account of the family paid for is free; not so for a step
     tainted: bool = field(init=False)
     """Whether the noise may be repeatable: with any bits but the system's it is, whatever they say of themselves."""
@@ -103,6 +104,8 @@ class RunOptions:
             raise BadParameter("bits", repr(bits), "not a source of bits", "leave it out, or in tests give seeded ones")
         if self.progress is not None and not callable(self.progress):
             raise BadParameter("progress", repr(self.progress), "cannot be called", "give a function of one number")
+        if not isinstance(self.purpose, str):
+            raise BadParameter("purpose", repr(self.purpose), "not a text", "say in a sentence what the answer is for")
         if self.id is not None and not isinstance(self.id, str):
             raise BadParameter("id", repr(self.id), "not a text", "give a text that is used for this query only")
 

@@ -246,6 +246,8 @@ class Session(Asking):
         from discreet.query.missing import columns_without_bounds
         from discreet.session.discovery import BUDGET_SHARE
 
+        if options.purpose:
+            raise BadParameter("purpose", repr(options.purpose), "only the steward of a service reads it", "leave it out")
         discovered = self.discovery.discover_for_query(query, target, options) if self.auto_bounds else ()
         steps: list[PaidStep] = list(discovered)
         rest = 1 - BUDGET_SHARE if steps else Fraction(1)

@@ -104,6 +104,8 @@ def test_a_steward_grants_rules_and_approves(
     section.get_by_label("Grant a table").select_option("people")
     section.get_by_label("Own ε").fill("1")
     section.get_by_role("button", name="Grant", exact=True).click()
+    assert "cannot be changed later" in read_text(page)
+    page.get_by_role("button", name="Grant ε = 1 for life").click()
     page.goto(f"{running.address}/t/people/rules")
     page.fill("#epsilon_per_ask", "0.2" if has_scripts else "0.25")
     page.get_by_role("button", name="Show what changes").click()

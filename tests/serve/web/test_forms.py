@@ -1,6 +1,8 @@
 """Forms of pages: each is answered by a redirect, makes nothing twice, and keeps what was filled in when it is refused."""
 
 import re
+import tomllib
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,8 +11,11 @@ import httpx
 import msgspec
 import pytest
 
+from discreet.serve.control.base import new_id
+from discreet.serve.control.model import Publication, PublicationState, Rules
 from discreet.serve.web.pages.charts import NARROW, break_titles, narrow
 from discreet.serve.web.pages.reading import list_errors
+from discreet.serve.web.pages.records import write_sample_plan
 from tests.serve.web.test_templates import sign_in
 from tests.support.lab_service import find_secret
 from tests.support.web_service import OPEN, POLICY, Client, Service, open_service
@@ -135,6 +140,12 @@ def test_nothing_fits_an_empty_account(service: Service) -> None:
     coarser = ada.get("/t/people/ask", params=query).text
     assert "Ask for a coarser answer" in coarser
     assert "more than all of what remains" in coarser
+    fitting = re.search(r"ε = ([0-9.]+) would fit", coarser)  # as the command line and the API name one
+    assert fitting is not None
+    assert "more than what remains" not in ada.get("/t/people/ask", params=query | {"epsilon": fitting[1]}).text
+    service.register(rules=Rules(epsilon_per_ask="1/10"))
+    assert "A steward must approve" not in ada.get("/t/people/ask", params=query).text  # which would not help
+    service.register()
     service.control.save_snapshots([msgspec.structs.replace(half, spent=before.limit, entry=half.entry + 1)])
     empty = ada.get("/t/people/ask", params=query).text
     assert "Too little budget remains" in empty
@@ -296,3 +307,94 @@ def test_titles_fit_the_panel_of_a_small_screen(service: Service) -> None:
         assert found is not None
         widths.append(float(found[1]))
     assert widths[0] < 390 < widths[1] < 800 < widths[2] < 1130
+
+
+# Certain blanks
+
+
+def test_a_query_that_shows_nothing_warns_before_it_is_charged(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    blank = {"query": "SELECT id, COUNT(*) AS n FROM people GROUP BY id", "epsilon": "0.5"}
+    assert "which is the privacy unit" in read_quote(ada, **blank)
+    assert "which is the privacy unit" in send(ada, "/t/people/ask", do="confirm", confidence="0.95", **blank).text
+    unknown = read_quote(ada, query="SELECT COUNT(*) AS n FROM people WHERE dept = 'Marketing' AND pay > 3")
+    assert "is not a declared key of dept" in unknown
+    assert "declared key" not in read_quote(ada, query="SELECT COUNT(*) AS n FROM people WHERE dept = 'a' AND pay > 3")
+    assert "would be empty" not in read_quote(ada, query="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept")
+
+
+# What is for life
+
+
+def test_a_ration_is_granted_in_two_steps(service: Service, sam: Client) -> None:
+    assert send(sam, "/people", do="add", person="zoe", name="Zoe", role="analyst", email="zoe").status_code == 422
+    assert send(sam, "/people", do="add", person="zoe", name="Zoe", role="analyst", email="z@example.org").status_code == 303
+    ration = {"do": "grant", "person": "zoe", "table": "people", "epsilon": "1/2"}
+    asked = send(sam, "/people", **ration)
+    assert (asked.status_code, "Grant ε = 0.5 for life" in asked.text) == (200, True)
+    assert service.control.find_grant("zoe", "people") is None
+    assert send(sam, "/people", **ration, confirm="yes").status_code == 303
+    assert service.control.find_grant("zoe", "people") is not None
+
+
+def test_rules_are_checked_before_they_are_shown(sam: Client) -> None:
+    refused = send(sam, "/t/people/rules", do="review", templates="DROP TABLE people")
+    assert refused.status_code == 422
+    assert "Put these rules into force" not in refused.text
+    named = send(sam, "/t/people/rules", do="review", epsilon_per_ask="x")
+    assert "ε per question is" in named.text
+    assert "epsilon_per_ask is" not in named.text
+
+
+# Publications
+
+
+def add_publication(service: Service, state: PublicationState, **fields: Any) -> str:
+    made = Publication(
+        id=new_id(), title="Heads", table="people", plan="", by="ada", state=PublicationState.APPROVAL, created=0.0,
+        account="employees/ada", **fields,
+    )  # fmt: skip
+    service.control.add_publication(made)
+    if state is not made.state:
+        service.control.change_publication(made.id, made.state, state, **fields)
+    return made.id
+
+
+def test_a_publication_that_cannot_be_paid_is_not_offered(service: Service, sam: Client) -> None:
+    for amount, is_offered in ((1e-6, True), (1_000.0, False)):
+        cost = {"epsilon": {"lower": 47.6, "upper": 47.6}, "delta": 1e-9, "currency": "zcdp", "amount": amount}
+        id = add_publication(service, PublicationState.APPROVAL, quote={"cost": cost, "fits": True, "budgets": []})
+        page = sam.get(f"/p/{id}").text
+        assert ('value="approve" disabled' not in page) == is_offered
+        assert ("It costs more than what remains of" not in page) == is_offered
+
+
+def test_a_folder_is_read_file_by_file_and_its_certificate_is_filled_in(service: Service, sam: Client) -> None:
+    files = {"heads.csv": b64encode(b"n").decode(), "release.json": b64encode(b'{"a": 1}').decode(), "../x": "", "x y": ""}
+    id = add_publication(service, PublicationState.PUBLISHED, files=files)
+    page = sam.get(f"/p/{id}").text
+    assert re.findall(rf'href="/p/{id}/files/([^"]+)"', page) == ["heads.csv", "release.json"]
+    assert sam.get(f"/p/{id}/files/heads.csv").content == b"n"
+    assert sam.get(f"/p/{id}/files/other.csv").status_code == 404
+    assert service.client().get(f"/p/{id}/files/heads.csv").status_code in (303, 401, 404)
+    assert f'href="/verify?publication={id}"' in page
+    assert "&#34;a&#34;: 1" in sam.get(f"/verify?publication={id}").text
+    zipped = sam.post("/verify", files={"file": ("folder.zip", b"PK\x03\x04\xff")})
+    assert "This is a zip file. Unpack it, and choose release.json" in zipped.text
+
+
+def test_publishing_an_answer_starts_from_its_query(service: Service) -> None:
+    ada = sign_in(service, "ada")
+    query = "SELECT COUNT(*) AS n FROM people WHERE pay > 41"
+    ask = service.ask("ada", query=query, epsilon=0.25)
+    page = ada.get(f"/p?ask={ask['id']}").text
+    assert "pay &gt; 41" in page
+    assert "epsilon = 0.25" in page
+
+
+@pytest.mark.parametrize(
+    "query", ['SELECT 1 AS "a"', "SELECT '\\\\'", 'SELECT """" AS x', "SELECT 1\r\n", "SELECT 1\nFROM t"]
+)
+def test_a_plan_holds_its_query_as_it_was_written(query: str) -> None:
+    found = tomllib.loads(write_sample_plan([query]))["questions"]["q1"]["sql"]
+    assert found.strip() == query.strip()

@@ -182,7 +182,11 @@ def test_guesses_are_scored_once(lab: LabService) -> None:
     assert "of 10 right" not in shown
     assert visitor.post(page, page="/me", do="guess", **right).status_code == 422  # the score would answer for nothing
     assert classroom.find_score(lab.control, found, person) == classroom.Score(person=person, right=9, of=10)
-    assert lab.visit("sam").post(page, do="close").status_code == 303
+    teacher = lab.visit("sam")
+    assert "were right" not in teacher.get(page).text  # nor does the teacher's page show scores while students ask
+    assert "1 guessed" in teacher.get(page).text
+    assert teacher.post(page, do="close").status_code == 303
+    assert "9.0 of 10 were right" in teacher.get(page).text
     assert "9 of 10 right" in visitor.get(page).text
     assert "You did not guess" in other.get(page).text
     assert other.post(page, page="/me", do="guess", **right).status_code == 409
@@ -199,8 +203,12 @@ def test_wrong_codes_and_closed_classes_are_refused(lab: LabService) -> None:
     assert "The class is closed" in closed
     assert 'value="guess"' not in closed
     assert student.post(f"/lab/class/{name}", page="/me", do="guess").status_code == 409
-    asked = student.post(f"/t/{name}/ask", query=f"SELECT COUNT(*) AS n FROM {name}", epsilon="0.1", do="ask")
+    question = {"query": f"SELECT COUNT(*) AS n FROM {name}", "epsilon": "0.1", "do": "ask"}
+    asked = student.post(f"/t/{name}/ask", page="/me", **question)
     assert "takes no asks" in asked.text
+    form = student.get(f"/t/{name}/ask")
+    assert (form.status_code, "The class is closed and takes no questions" in form.text) == (409, True)
+    assert not re.search(rf"/t/{name}/ask", student.get("/").text + student.get(f"/t/{name}").text)
     assert not lab.control.list_asks(table=name).items
 
 
@@ -226,7 +234,7 @@ def test_two_students_of_one_name_are_told_apart(lab: LabService) -> None:
     ids = [lab.join(code, "Kim")[1] for _ in range(2)]
     teacher = lab.visit("sam")
     for page in (teacher.get(f"/lab/class/{name}").text, teacher.get("/b").text):
-        assert page.count("<bdi>Kim</bdi>") == 2
+        assert (page.count("<bdi>Kim</bdi>"), page.count("<bdi>Kim (2)</bdi>")) == (1, 1)
         assert all(f"<bdi>{each}</bdi>" in page for each in ids)
     assert "<bdi>Tuesday</bdi>" in teacher.get("/b").text
 

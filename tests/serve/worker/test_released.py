@@ -22,8 +22,7 @@ from tests.support.postgres_server import Server, cluster_address, postgres
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
 __all__ = ["cluster_address", "postgres"]
-PLAN = """title = "Heads"
-[budget]
+PLAN = """[budget]
 epsilon = 0.5
 [questions.heads]
 sql = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
@@ -61,8 +60,8 @@ def test_answers_are_ordinary_tables_in_every_place(kind: str, tmp_path: Path, r
     assert cost is not None
     heads = publication()
     for _ in range(2):  # a job may run twice
-        (name,) = places.add_publication(heads, answers, cost, 7)
-    (other,) = places.add_publication(publication(), answers, cost, 8)
+        (name,) = places.add_publication(heads, answers, cost, 7, {"heads": HOSTILE})
+    (other,) = places.add_publication(publication(), answers, cost, 8, {"heads": HOSTILE})
     rows = read(location, name)
     assert list(rows[0])[:5] == ["dept", "hyperlink_1", "hyperlink_1_lower", "hyperlink_1_upper", "hyperlink_1_reliable"]
     assert [tuple(row.values()) for row in rows] == answers["heads"].records
@@ -70,6 +69,8 @@ def test_answers_are_ordinary_tables_in_every_place(kind: str, tmp_path: Path, r
     assert [each["answer"] for each in catalogue] == [name, other]
     assert tuple(catalogue[0]) == CATALOGUE_COLUMNS
     assert catalogue[0]["entry"] == 7
+    assert catalogue[0]["query"] == HOSTILE
+    assert catalogue[0]["title"] == "Heads: heads"
     assert catalogue[0]["cost_epsilon"] >= 0.99
 
 
@@ -99,11 +100,13 @@ def test_a_publication_is_quoted_then_published_with_one_debit(service: Service,
     assert published.state is PublicationState.PUBLISHED
     assert {"heads.csv", "heads.parquet", "release.json", "guarantee.md", "plan.toml"} <= set(published.files)
     assert b64decode(published.files["plan.toml"]).decode() == PLAN
+    assert b64decode(published.files["guarantee.md"]).decode().startswith("# Heads: privacy guarantee")
     everything = b"".join(map(b64decode, published.files.values()))
     assert str(tmp_path).encode() not in everything  # no path of the owner
     assert (service.config.state / "salts" / "people.salt").read_bytes().strip() not in everything
     assert len(service.list_entries(Debit)) == 1
-    assert len(read(str(tmp_path / "released.duckdb"), "catalogue")) == 1
+    (line,) = read(str(tmp_path / "released.duckdb"), "catalogue")  # as soon as it is published, public or not
+    assert line["query"] == "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 
 @pytest.mark.parametrize(
@@ -174,5 +177,5 @@ def test_answers_that_are_released_at_once_are_all_kept(tmp_path: Path, name: st
     cost = answers["heads"].cost
     assert cost is not None
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda i: places.add_publication(publication(), answers, cost, i), range(8)))
+        list(pool.map(lambda i: places.add_publication(publication(), answers, cost, i, {"heads": HOSTILE}), range(8)))
     assert sorted(each["entry"] for each in read(location, "catalogue")) == list(range(8))

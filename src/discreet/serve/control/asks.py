@@ -63,7 +63,9 @@ class Asks(Part):
 
         It may be `answered` already, if its family has an answer to the same measurement, which is then repeated.
 
-        If the person used its key before for the same measurement, the earlier ask is returned and nothing is added.
+        If the person used its key before for the same measurement, the earlier ask is returned and nothing is added. So it
+        is if this one needs approval and the same query of the person waits already, under another key; unless it asks for
+        fresh noise.
         `waiting_limit` and `epsilon_per_day` are checked in the same transaction: parallel asks do not pass them together.
         So is the queue: `check_queue` may read this database, and raises if the ask would not be answered in time. No other
         ask that is checked is added meanwhile, by any process.
@@ -86,6 +88,8 @@ class Asks(Part):
                 if (earlier.measurement, earlier.table) != (ask.measurement, ask.table):
                     raise KeyTaken(ask.key, earlier.id)
                 return earlier
+            if request is not None and (pending := _find_pending(transaction, ask)) is not None:
+                return pending
             if ask.state is AskState.ANSWERED and (
                 ask.answer is None or _find_answered(transaction, ask.root, ask.measurement) is None
             ):
@@ -277,6 +281,18 @@ def _join(body: str, answer: str | None) -> Ask:
 def _find_ask(transaction: Transaction, where: str, *values: Any) -> Ask | None:
     rows = find_rows(transaction, f"SELECT body, answer FROM control_asks WHERE {where}", *values)
     return _join(*rows[0]) if rows else None
+
+
+def _find_pending(transaction: Transaction, ask: Ask) -> Ask | None:
+    """Return an ask of the same person and account that is the same query, and has no answer yet."""
+    if ask.options.fresh:
+        return None
+    where = "person = ? AND table_name = ? AND account = ? AND measurement = ? AND state IN (?, ?, ?) ORDER BY number"
+    states = AskState.APPROVAL, AskState.WAITING, AskState.RUNNING
+    sql = f"SELECT body, answer FROM control_asks WHERE {where}"
+    rows = find_rows(transaction, sql, ask.person, ask.table, ask.account, ask.measurement, *states)
+    found = (_join(*row) for row in rows)
+    return next((each for each in found if (each.query, each.options) == (ask.query, ask.options)), None)
 
 
 def _find_answered(transaction: Transaction, root: str, measurement: str) -> Ask | None:

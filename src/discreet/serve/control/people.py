@@ -21,10 +21,39 @@ RESERVED = frozenset({"worker", "oidc", "service", "publication"})
 in the id of a publication's debit, where asks have the person."""
 PERSON_ID = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
 """The id of a person: part of names of accounts, and of ids of debits, in which a colon ends it."""
+EMAIL = r"[^@\s]+@[^@\s]+"
+MAX_EMAIL = 200
 TOKEN_PREFIX = "dsc_"
 """What a token begins with, so that scanners find one that was published by mistake."""
 LAST_USED_SECONDS = 60.0
 """The last use of a token is written at most this often."""
+
+
+def check_person_id(id: str, name: str = "id") -> str:
+    """Return the short name of a person, which is part of account names. `name` is what the caller calls it.
+
+    >>> check_person_id("ada-l")
+    'ada-l'
+    >>> check_person_id("Bob Smith")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: id is 'Bob Smith': not 1 to 40 small letters, digits and hyphens. \
+Take one such as "ada", it is part of account names.
+    """
+    if re.fullmatch(PERSON_ID, id, re.ASCII) is None:
+        reason = "not 1 to 40 small letters, digits and hyphens"
+        raise BadParameter(name, repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
+    return id
+
+
+def check_email(email: str | None) -> str | None:
+    """Return an e-mail address, or None for none.
+
+    >>> check_email("ada@example.org"), check_email(None)
+    ('ada@example.org', None)
+    """
+    if email is not None and (len(email) > MAX_EMAIL or re.fullmatch(EMAIL, email) is None):
+        raise BadParameter("email", repr(email[:40]), "not an e-mail address", "write one such as ada@example.org, or none")
+    return email
 
 
 class People(Part):
@@ -254,13 +283,6 @@ class People(Part):
         """Sign a browser out."""
         with self._write() as transaction:
             transaction.run("DELETE FROM control_logins WHERE digest = ?", digest_secret(secret))
-
-
-def check_person_id(id: str) -> None:
-    """Refuse what is no id of a person."""
-    if re.fullmatch(PERSON_ID, id) is None:
-        reason = "not 1 to 40 small letters, digits and hyphens"
-        raise BadParameter("id", repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
 
 
 _ENABLED = "JOIN control_people p ON p.id = t.person AND p.disabled = 0 WHERE"

@@ -13,7 +13,7 @@ from discreet._numbers import parse_rational
 from discreet.errors import BadParameter
 from discreet.query.parser import MAX_CHARACTERS
 from discreet.serve.control.model import Role, Rules
-from discreet.serve.control.people import PERSON_ID
+from discreet.serve.control.people import EMAIL, MAX_EMAIL, PERSON_ID
 from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
 
@@ -96,7 +96,7 @@ class PersonBody(Body):
     id: Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^{PERSON_ID}$"})]
     name: Name
     role: Annotated[Role, Field(strict=False)]
-    email: Annotated[str, Field(max_length=200, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
+    email: Annotated[str, Field(max_length=MAX_EMAIL, pattern=f"^{EMAIL}$")] | None = None
 
 
 class PersonChange(Body):

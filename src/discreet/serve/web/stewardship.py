@@ -27,6 +27,7 @@ from discreet.serve.control.model import (
     Grant,
     Job,
     Person,
+    Population,
     Proposal,
     Publication,
     PublicationState,
@@ -36,10 +37,11 @@ from discreet.serve.control.model import (
     Rules,
     Scope,
     Snapshot,
+    TableEntry,
     Token,
     TrailEntry,
 )
-from discreet.serve.control.people import check_person_id
+from discreet.serve.control.people import check_email, check_person_id
 from discreet.serve.rations import check_ration, state_whole
 from discreet.serve.rules import check_templates, count_stewards
 from discreet.serve.web.problems import Refusal, not_found
@@ -52,6 +54,17 @@ MAX_RATIONS, RATION_DAYS = 20, 30
 """How many tokens with a budget of their own a person may make in how many days."""
 ABOUT_PEOPLE = frozenset({"add person", "change person", "add link", "sign in by link"})
 """Actions whose subject is a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGrant:
+    """What a grant would open: an account under the root of a population, with a ration or all of everybody's budget."""
+
+    entry: TableEntry
+    population: Population
+    account: str
+    opened: Snapshot | None  # the account, if it is open already: then its budget is fixed
+    ration: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,7 @@ class Stewardship:
         caller.require_all_tables()
         check_person_id(id)
         _refuse_steward(id, role)
-        person = Person(id=id, name=name, role=role, email=email)
+        person = Person(id=id, name=name, role=role, email=check_email(email))
         return self.web.control.add_person(person, by=caller.person.id)
 
     def change_person(self, caller: Caller, person: str, role: Role | None, disabled: bool | None) -> Person:
@@ -99,8 +112,21 @@ class Stewardship:
 
     def grant(self, caller: Caller, person: str, table: str, epsilon: str | None) -> tuple[Grant, Job | None]:
         """Let a person ask of a table, from an account of their own under the root of its population."""
+        planned = self.plan_grant(caller, person, table, epsilon)
+        control, by, account, ration = self.web.control, caller.person.id, planned.account, planned.ration
+        given = Grant(person=person, table=table, account=account, created=self.web.clock.now(), by=by)
+        with control.transaction():
+            opened, population = planned.opened, planned.population
+            whole = population.epsilon if opened is None else state_whole(opened.budget, Fraction(opened.delta))
+            control.add_grant(given, by=by, epsilon=ration or whole)
+            payload = {"parent": population.account, "epsilon": ration, "population": planned.entry.population}
+            job = None if opened is not None else control.enqueue("open_account", account, payload, person=person, by=by)
+        return given, job
+
+    def plan_grant(self, caller: Caller, person: str, table: str, epsilon: str | None) -> "PlannedGrant":
+        """Return what a grant would open, if it may be given. Nothing is changed."""
         caller.require(Scope.STEWARD)
-        control, by = self.web.control, caller.person.id
+        control = self.web.control
         entry, found = control.find_table(table), control.find_person(person)
         population = None if entry is None else control.find_population(entry.population)
         if entry is None or found is None or population is None or not caller.may_use(table):
@@ -112,13 +138,7 @@ class Stewardship:
         ration = None if epsilon is None else str(self._check_ration(epsilon, population.account))
         if opened is not None and ration is not None:
             raise _fixed_error(opened, ration)
-        given = Grant(person=person, table=table, account=account, created=self.web.clock.now(), by=by)
-        with control.transaction():
-            whole = population.epsilon if opened is None else state_whole(opened.budget, Fraction(opened.delta))
-            control.add_grant(given, by=by, epsilon=ration or whole)
-            payload = {"parent": population.account, "epsilon": ration, "population": entry.population}
-            job = None if opened is not None else control.enqueue("open_account", account, payload, person=person, by=by)
-        return given, job
+        return PlannedGrant(entry, population, account, opened, ration)
 
     def _check_ration(self, epsilon: str, *accounts: str) -> Fraction:
         """Return the ε of a ration under an account: the first of these that is open."""
@@ -266,12 +286,14 @@ class Stewardship:
         """Ask the analyst back."""
         caller.require(Scope.STEWARD)
         self.find_request(caller, ask)
+        comment = _require_text(comment)
         return self.web.control.comment_request(ask, caller.person.id, comment, state=RequestState.RETURNED)
 
     def reply(self, caller: Caller, ask: str, comment: str) -> Request:
         """Answer a steward who asked back."""
         if self.find_request(caller, ask).person != caller.person.id:
             raise not_found()
+        comment = _require_text(comment)
         return self.web.control.comment_request(ask, caller.person.id, comment, state=RequestState.OPEN)
 
     # Publications and policies
@@ -394,6 +416,12 @@ class Stewardship:
         return found, cursor
 
 
+def _require_text(comment: str) -> str:
+    if not comment.strip():
+        raise Refusal(422, "Nothing was written. Write what you want to know, or your reply.")
+    return comment
+
+
 def _refuse_steward(person: str, role: Role | None) -> None:
     if role is Role.STEWARD:
         command = f"discreet serve invite serve.toml {person} --role steward"
@@ -411,7 +439,7 @@ def _fixed_error(opened: Snapshot, ration: str) -> BadParameter:
     whole = state_whole(opened.budget, Fraction(opened.delta))
     reason = f"the account {opened.account} was opened with ε = {whole}, for life"
     hint = "leave it out; the rules of the table limit what is asked in a day, and a pause ends it"
-    return BadParameter("epsilon", ration, reason, hint)
+    return BadParameter("epsilon", f"{float(Fraction(ration)):.12g}", reason, hint)
 
 
 def is_about(line: TrailEntry, person: str) -> bool:

@@ -122,6 +122,7 @@ class Publisher:
         check_pause(grant, account, found.debit_id)
         parsed = parse_workload(f'source = "{found.table}"\n{found.plan}', Path())
         workload = replace(parsed, ledger=self.tables.config.ledger, account=paying, id=found.debit_id, text="")
+        workload = workload if workload.title else replace(workload, title=found.title)
         return plan_for_session(workload, session), account
 
     def publish(self, job: Job, found: Publication) -> int:
@@ -168,7 +169,8 @@ class Publisher:
         self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
         self._mirror()
         if self.released is not None:
-            self.released.add_publication(found, published.answers, published.cost, published.entry)
+            queries = {each.name: str(each.sql) for each in plan.workload.questions}
+            self.released.add_publication(found, published.answers, published.cost, published.entry, queries)
         return published.entry
 
     def _check_budget(self, found: Publication, plan: WorkloadPlan, account: HeldAccount) -> None:

@@ -80,14 +80,16 @@ class ReleasedTables:
         self._place = open_place(config)
 
     def add_publication(
-        self, publication: Publication, answers: Mapping[str, Answer], cost: Cost, entry: int
+        self, publication: Publication, answers: Mapping[str, Answer], cost: Cost, entry: int, queries: Mapping[str, str]
     ) -> tuple[str, ...]:
-        """Mirror every table of a publication. Its cost is that of all of them together. Returns the names of the tables."""
+        """Mirror every table of a publication. Its cost is that of all of them together; `queries` has the SQL of each.
+        Returns the names of the tables."""
         names = []
         for query, answer in answers.items():
             name = f"{to_identifier(publication.title or publication.table)}_{to_identifier(query)}"[:MAX_NAME]
             name = f"{name}_{publication.id[:6]}"
-            self._add(name, f"{publication.title}: {query}", publication.table, query, answer, cost, entry, publication.id)
+            title, sql = f"{publication.title}: {query}", queries[query]
+            self._add(name, title, publication.table, sql, answer, cost, entry, publication.id)
             names.append(name)
         return tuple(names)
 

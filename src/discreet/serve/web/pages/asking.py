@@ -15,12 +15,14 @@ from urllib.parse import urlencode
 
 from fastapi import Response
 
-from discreet._numbers import parse_rational
+from discreet._numbers import format_down, parse_rational
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, QueryRefused
 from discreet.query.parser import MAX_CHARACTERS
+from discreet.serve.classroom import CLASS_NAME
 from discreet.serve.control.base import new_id
 from discreet.serve.control.model import Grant, Scope, Snapshot, TableEntry
 from discreet.serve.quoting import Priced, Target
+from discreet.serve.rounding import round_parents
 from discreet.serve.rules import describe_day
 from discreet.serve.web.bodies import ERROR, NUMBER
 from discreet.serve.web.limits import RateLimit
@@ -39,10 +41,12 @@ from discreet.serve.web.pages.drawing import Later, Pages, Visit, redirect
 from discreet.serve.web.pages.names import list_names
 from discreet.serve.web.pages.preview import preview
 from discreet.serve.web.pages.showing import AnswerView, view_answer
+from discreet.serve.web.pages.warnings import list_warnings
 from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.service import Question, Quoted
 
 GRADES = {"coarse": "10%", "fair": "5%", "fine": "2%"}
+DEFAULT_ERRORS = (GRADES["fair"], GRADES["coarse"], "20%", "50%")
 CONFIDENCES = ("0.9", "0.95", "0.99", "0.999")
 MAX_PREVIEW_QUERY = 1_500
 """Characters of a query whose preview is fetched: its text is part of the address."""
@@ -116,6 +120,8 @@ class QuoteView:
     button: str
     measurement: str
     share: str  # of what remains
+    this_words: str  # of the whole budget
+    root_this_words: str
     more: int  # how many like it would follow
     spent_percent: float
     this_percent: float
@@ -132,6 +138,7 @@ class QuoteView:
     refusal: str | None
     fits: bool
     advice: str  # what to do if it does not fit
+    warnings: tuple[str, ...]
     notes: tuple[str, ...]
     explanation: str
     preview: AnswerView | None
@@ -171,6 +178,12 @@ def view_problem(error: Exception, query: str) -> ProblemView:
     return ProblemView(str(error), f"/errors#{kind}", True, line, column, text[:start], text[start:end] or " ", text[end:])
 
 
+def _explain_closed(entry: TableEntry) -> str:
+    if CLASS_NAME.fullmatch(entry.name):
+        return "The class is closed and takes no questions. What was asked stays under Asks."
+    return "The table takes no questions at present. Ask a steward when it will. What was asked stays under Asks."
+
+
 class Asking:
     """The pages that ask."""
 
@@ -194,10 +207,25 @@ class Asking:
     def show(self, visit: Visit) -> Response:
         """Draw the form, with the quote of what is in it."""
         entry, _ = self.find(visit)
+        if not entry.is_open:
+            raise Refusal(409, _explain_closed(entry))
         form = AskForm.read(visit, entry.rows_at_most)
         if not form.query:
             form = replace(form, query=suggest_queries(self.web.quoter.read_table(entry))[0].value)
+        if not visit.field("error") and not visit.field("epsilon"):
+            form = replace(form, error=self._choose_error(visit, form))
         return self.draw(visit, form, Built())
+
+    def _choose_error(self, visit: Visit, form: AskForm) -> str:
+        """Return the error that an empty form starts with: the smallest of a few whose cost fits what remains."""
+        for error in DEFAULT_ERRORS:
+            try:
+                quoted = self.web.quote(visit.caller, replace(form, error=error).to_question(visit.path("table")))
+            except (DiscreetError, Refusal):
+                break
+            if quoted.recorded is not None or _fits(quoted.priced):
+                return error
+        return form.error
 
     def draw(self, visit: Visit, form: AskForm, built: Built, status: int = 200) -> Response:
         """Draw the form with a quote, or with what is wrong."""
@@ -249,6 +277,7 @@ class Asking:
             columns=tuple(words.describe_accuracy(each, units.get(each.column, "")) for each in priced.quote.columns),
             cost=words.format_cost(cost), button=words.format_cost_short(cost), measurement=priced.hash,
             share=words.format_share(amount / left.amount) if left.amount > 0 and amount <= left.amount else "more than all",
+            this_words=_share(amount, lineage[0].limit), root_this_words=_share(amount, lineage[-1].limit),
             more=max(0, floor((left.amount - amount) / amount)) if amount > 0 else 0,
             spent_percent=own.spent_percent, this_percent=_percent(amount, lineage[0].limit),
             root_spent_percent=root.spent_percent, root_this_percent=_percent(amount, lineage[-1].limit),
@@ -257,7 +286,10 @@ class Asking:
             arrives=_describe_arrival(quoted), confidence=f"{100 * target.confidence:g}%",
             is_recorded=quoted.recorded is not None, recorded_entry=entry, approval=quoted.approval,
             refusal=None if quoted.refusal is None else str(quoted.refusal), fits=fits,
-            advice="" if fits else self._advise(quoted, lineage, question),
+            advice="" if fits else self._advise(
+                quoted, lineage if visit.caller.is_steward else round_parents(lineage), question
+            ),
+            warnings=() if is_free else list_warnings(priced, quoted.entry.rows_at_most),
             notes=tuple(each for each in (_describe_day(quoted), priced.quote.selection, *priced.quote.notes) if each),
             explanation=priced.quote.explanation,
             preview=None if tried is None else view_answer(tried),
@@ -266,14 +298,23 @@ class Asking:
 
     def _advise(self, quoted: Quoted, lineage: list[Snapshot], question: Question) -> str:
         """Say what can be done about a cost that does not fit: ask for less, if anything fits at all."""
-        least = self.web.quoter.read_table(quoted.entry).least_epsilon
-        target = replace(question.target, epsilon=str(least), error=None)
-        try:
-            if _fits(self.web.quoter.price(quoted.entry, lineage, question.query, target)):
-                return "This costs more than what remains. Ask for a coarser answer."
-        except DiscreetError:
-            pass
+        fitting = format_down(_find_fitting(quoted.priced), 3)
+        if fitting != "0" and self._is_payable(quoted, lineage, question, fitting):
+            return (
+                f"This costs more than what remains. ε = {fitting} would fit: write it under “I know ε”. "
+                "Ask for a coarser answer, or about larger groups."
+            )
+        least = str(self.web.quoter.read_table(quoted.entry).least_epsilon)
+        if self._is_payable(quoted, lineage, question, least):
+            return "This costs more than what remains. Ask for a coarser answer."
         return "Too little budget remains for any answer to this question. Questions that were answered before stay free."
+
+    def _is_payable(self, quoted: Quoted, lineage: list[Snapshot], question: Question, epsilon: str) -> bool:
+        target = replace(question.target, epsilon=epsilon, error=None)
+        try:
+            return _fits(self.web.quoter.price(quoted.entry, lineage, question.query, target))
+        except DiscreetError:
+            return False
 
     # The preview
 
@@ -365,6 +406,19 @@ def _fits(priced: Priced) -> bool:
     except BudgetExceeded:
         return False
     return True
+
+
+def _share(amount: Fraction, limit: str) -> str:
+    return words.format_share(amount / Fraction(limit))
+
+
+def _find_fitting(priced: Priced) -> Fraction:
+    """Return the largest ε that fits, as the API and the command line name it; 0 if none does."""
+    try:
+        priced.check_budget()
+    except BudgetExceeded as refused:
+        return refused.fitting_epsilon or Fraction(0)
+    return priced.epsilon
 
 
 def _percent(amount: Fraction, limit: str) -> float:

@@ -92,19 +92,21 @@ class Classes:
         entry, grants = self.control.find_table(found.name), self.control.list_grants(table=found.name)
         root = self.control.find_snapshot(found.name)
         budgets = self.pages.find_budgets(caller, f"{found.name}/{caller.person.id}") if is_member else None
-        students, scores = [], list[classroom.Score]()
+        students, scores, guessed = [], list[classroom.Score](), 0
         if caller.is_steward:
             for grant in grants:
                 person, snapshot = self.control.find_person(grant.person), self.control.find_snapshot(grant.account)
                 shown = None if snapshot is None else words.describe_snapshot(snapshot)
                 name = grant.person if person is None else person.name
                 students.append((name, grant.person, shown))
-            scores = classroom.list_scores(self.control, found, [each.person for each in grants])
+            listed = classroom.list_scores(self.control, found, [each.person for each in grants])
+            guessed, scores = len(listed), [] if found.closed is None else listed  # before, a score is a free answer
         own = classroom.find_score(self.control, found, caller.person.id) if is_member else None
         spent = Fraction(0) if root is None else root.budget.spent
         return self.pages.show(
             visit, "lab_class", found=found, made=made, entry=entry, budgets=budgets, students=students, scores=scores,
             root=None if root is None else words.describe_snapshot(root), own=own, is_member=is_member, count=len(grants),
+            guessed=guessed, is_making=root is None or (is_member and budgets is None and found.closed is None),
             targets=classroom.list_targets(found) if is_member else [],
             limit=f"{ceil(100 * classroom.bound_chance(spent))}%" if spent else "50%",
             mean=f"{sum(each.right for each in scores) / len(scores):.1f}" if scores else None,

@@ -16,7 +16,7 @@ from discreet.errors import BadParameter, DiscreetError
 from discreet.query.policy import read_policy
 from discreet.serve.control.model import Rules, Scope, Snapshot, TableEntry
 from discreet.serve.quoting import Target
-from discreet.serve.rules import parse_template
+from discreet.serve.rules import check_templates, parse_template
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.builder import suggest_queries
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
@@ -96,15 +96,16 @@ class Declarations:
         entry, _ = self.web.find_table(visit.caller, visit.path("table"))
         try:
             rules = self._read_rules(visit, entry.rules)
+            check_templates(rules, self.web.quoter.read_table(entry))
         except DiscreetError as error:
-            return self._draw_rules(visit, entry, entry.rules, None, str(error))
+            return self._draw_rules(visit, entry, entry.rules, None, words.describe_refusal(error))
         if visit.field("do") != "confirm":
             before, after = write_rules(entry.name, entry.rules), write_rules(entry.name, rules)
             return self._draw_rules(visit, entry, rules, compare(before, after, ("now", "then")), None)
         try:
             self.pages.stewardship.change_rules(visit.caller, entry.name, rules)
         except BadParameter as refused:
-            return self._draw_rules(visit, entry, entry.rules, None, str(refused))
+            return self._draw_rules(visit, entry, entry.rules, None, words.describe_refusal(refused))
         return redirect(f"/t/{words.quote_path(entry.name)}/rules")
 
     @staticmethod

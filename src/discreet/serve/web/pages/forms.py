@@ -7,6 +7,7 @@ from fastapi import Response
 
 from discreet.errors import BadParameter, DiscreetError
 from discreet.serve.web.pages.drawing import Form, Visit
+from discreet.serve.web.pages.words import describe_refusal
 from discreet.serve.web.problems import Refusal
 
 KEPT = frozenset({409, 422})
@@ -45,7 +46,7 @@ def keep_form(
     except DiscreetError as error:
         name = error.name if isinstance(error, BadParameter) else ""
         field = (fields or {}).get(name, name)
-        refused = RefusedForm(form, field if field in visit.form else "", str(error), visit.form)
+        refused = RefusedForm(form, field if field in visit.form else "", describe_refusal(error), visit.form)
     except Refusal as error:
         if error.status not in KEPT:
             raise

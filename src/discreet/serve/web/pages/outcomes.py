@@ -6,6 +6,7 @@ post-processing is another view of it, which says what it is, and costs nothing.
 """
 
 import csv
+from fractions import Fraction
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -15,6 +16,7 @@ import msgspec
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from discreet._numbers import format_decimal
 from discreet.formats import to_json
 from discreet.query.answer import Answer
 from discreet.remote.wire import answer_from_wire, cost_from_wire
@@ -279,10 +281,21 @@ def _link_again(ask: Ask) -> str:
 
 def _list_options(ask: Ask) -> str:
     options = ask.options
-    good = f"error={options.error!r}" if options.error is not None else f"epsilon={ask.epsilon!r}"
+    good = f"error={options.error!r}" if options.error is not None else f"epsilon={_write_number(ask.epsilon)}"
     size = "" if options.size is None else f", size={options.size}"
     together = ", simultaneous=True" if options.simultaneous else ""
     return f"{good}{size}, confidence={options.confidence:g}{together}"
+
+
+def _write_number(text: str) -> str:
+    """Return an exact number as Python reads it: as a decimal if it is a short one, else as a text.
+
+    >>> _write_number("3/10"), _write_number("2"), _write_number("1/3")
+    ('0.3', '2', "'1/3'")
+    """
+    exact = Fraction(text)
+    decimal = format_decimal(exact).replace(",", "")
+    return decimal if "/" not in decimal and Fraction(decimal) == exact else repr(text)
 
 
 def write_cell(address: str, ask: Ask) -> str:

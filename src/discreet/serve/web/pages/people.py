@@ -3,6 +3,8 @@
 The secret of a token and a link that signs in are shown once, on the page that follows the form.
 """
 
+from fractions import Fraction
+
 from fastapi import Response
 
 from discreet.errors import BadParameter
@@ -63,6 +65,10 @@ class People:
                 if not visit.field("table"):
                     raise BadParameter("table", "empty", "none is chosen", "choose one")
                 epsilon = visit.field("epsilon").strip()[:100] or None
+                planned = self.stewardship.plan_grant(caller, person, visit.field("table"), epsilon)
+                if planned.ration is not None and visit.field("confirm") != "yes":
+                    shown = f"{float(Fraction(planned.ration)):.12g}"
+                    return self.pages.show(visit, "grant", person=person, planned=planned, epsilon=shown)
                 self.stewardship.grant(caller, person, visit.field("table"), epsilon)
             case "revoke":
                 self.stewardship.revoke_grant(caller, person, visit.field("table"))

@@ -5,6 +5,7 @@ each address, and the page shows what was verified, in our words.
 """
 
 import re
+from base64 import b64decode
 from inspect import getdoc
 from typing import Any
 from urllib.parse import quote
@@ -41,6 +42,11 @@ MEANINGS = {
     "wrong-host": "The service is reached under another name. Use the address that its steward gave you.",
 }
 """What a problem means where its title or its description in Python does not say it to another person who reads a page."""
+NO_CERTIFICATE = (
+    "This is no certificate: it is not an object of JSON. Choose the JSON file of an answer, or release.json of a folder."
+)
+CERTIFICATE = "release.json"
+"""The certificate in the folder of a publication."""
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -54,7 +60,7 @@ class Reading:
         """Add them."""
 
         async def show_verify(request: Request) -> Response:
-            return await run_in_threadpool(self._draw_verify, request, "", None, None)
+            return await run_in_threadpool(self._show_verify, request)
 
         async def verify(request: Request) -> Response:
             form = await read_form(request)
@@ -83,6 +89,14 @@ class Reading:
         values = {"operations": list_operations(self.pages.app.openapi(), table), "table": table}
         return self.pages.render(request, "api", values)
 
+    def _show_verify(self, request: Request) -> Response:
+        """Draw the form; with the certificate of a publication that the reader may see, if the address names one."""
+        given, id = "", request.query_params.get("publication", "")[:100]
+        if id:
+            found = self.pages.stewardship.find_publication(self.web.signing.find_caller(request), id)
+            given = b64decode(found.files.get(CERTIFICATE, "")).decode("utf-8", "replace")
+        return self._draw_verify(request, given, None, None)
+
     def _verify(self, request: Request, given: str, key: str) -> Response:
         try:
             certificate = msgspec.json.decode(given)
@@ -93,7 +107,12 @@ class Reading:
                 verdict = check_certificate(certificate, key or None)
         except (msgspec.MsgspecError, ValueError, RecursionError, DiscreetError, Refusal) as error:
             known = isinstance(error, DiscreetError | Refusal)
-            problem = str(error) if known else "This is no certificate: it is not an object of JSON."
+            problem = str(error) if known else NO_CERTIFICATE
+            if given.startswith("PK\x03\x04"):
+                given, problem = (
+                    "",
+                    "This is a zip file. Unpack it, and choose release.json, which is the certificate of its folder.",
+                )
             return self._draw_verify(request, given, None, problem)
         return self._draw_verify(request, given, verdict, None)
 
@@ -109,10 +128,29 @@ def list_operations(description: dict[str, Any], table: str) -> list[dict[str, s
     for path, item in description.get("paths", {}).items():
         for method in METHODS:
             if method in item:
-                body = " -H 'Content-Type: application/json' -d @body.json" if "requestBody" in item[method] else ""
+                sample = _write_body(item[method].get("requestBody"), description, table)
+                body = f" -H 'Content-Type: application/json' -d '{sample}'" if sample else ""
                 summary, example = item[method].get("summary", ""), path.replace("{table}", quote(table, safe=""))
                 found.append({"method": method.upper(), "path": path, "summary": summary, "body": body, "example": example})
     return found
+
+
+def _write_body(body: Any, description: dict[str, Any], table: str) -> str:
+    """Return a body that an operation takes, as JSON with a sample for each field that is needed; empty if it takes none."""
+    if body is None:
+        return ""
+    contents: list[dict[str, Any]] = [*body.get("content", {}).values(), {}]
+    schema: dict[str, Any] = contents[0].get("schema", {})
+    schema = description.get("components", {}).get("schemas", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)
+    samples: dict[str, Any] = {
+        "table": table, "query": f"SELECT COUNT(*) AS n FROM {table}", "epsilon": "0.1", "person": "ada", "id": "ada",
+        "name": "Ada", "role": "analyst", "title": "Heads", "reason": "on leave", "measurement": "0" * 64,
+    }  # fmt: skip
+    wanted = [*schema.get("required", ()), *(["epsilon"] if "query" in schema.get("properties", {}) else [])]
+    blanks: dict[str, Any] = {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}
+    kinds = {name: schema.get("properties", {}).get(name, {}).get("type", "string") for name in wanted}
+    found = {name: samples.get(name, blanks.get(kinds[name], "…")) for name in wanted}
+    return msgspec.json.encode(found).decode().replace("'", "'\\''")
 
 
 def list_errors() -> list[dict[str, str]]:

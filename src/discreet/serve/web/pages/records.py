@@ -5,8 +5,10 @@ tables, card and certificate. A steward may show it to everybody, under an addre
 """
 
 import re
-from collections.abc import Mapping
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, isfinite
 from typing import Any
 
@@ -15,15 +17,23 @@ from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from discreet.serve.control.errors import TrailBroken
-from discreet.serve.control.model import Publication, PublicationState, Scope
+from discreet.serve.control.model import RELEASED, Publication, PublicationState, Scope, TableEntry
+from discreet.serve.rounding import round_parents
 from discreet.serve.web.api_stewards import make_zip
 from discreet.serve.web.pages import words
 from discreet.serve.web.pages.builder import suggest_queries
 from discreet.serve.web.pages.drawing import Pages, Visit, redirect
 from discreet.serve.web.pages.forms import RefusedForm, keep_form
-from discreet.serve.web.problems import Refusal
+from discreet.serve.web.pages.reading import CERTIFICATE
+from discreet.serve.web.problems import Refusal, not_found
 from discreet.serve.web.signing_in import Caller
 from discreet.serve.web.stewardship import MAX_PLAN, find_epsilon
+
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}", re.ASCII)
+MEDIA = {
+    "csv": "text/csv; charset=utf-8", "json": "application/json", "svg": "image/svg+xml",
+    "md": "text/markdown; charset=utf-8",
+}  # fmt: skip
 
 
 class Records:
@@ -41,14 +51,22 @@ class Records:
         page = self.control.list_publications(cursor=visit.field("cursor")[:100] or None, limit=50)
         seen = [each for each in page.items if self._may_see(visit.caller, each)]
         tables = [entry for entry, grant in self.web.list_tables(visit.caller) if grant is not None]
-        plan = (
-            write_sample_plan([each.value for each in suggest_queries(self.web.quoter.read_table(tables[0]))])
-            if tables
-            else ""
-        )
+        plan, chosen = self._write_plan(visit, tables)
         return self.pages.show(
-            visit, "publications", refused=refused, publications=seen, cursor=page.cursor, tables=tables, plan=plan
-        )
+            visit, "publications", refused=refused, publications=seen, cursor=page.cursor, tables=tables, plan=plan,
+            chosen=chosen,
+        )  # fmt: skip
+
+    def _write_plan(self, visit: Visit, tables: Sequence[TableEntry]) -> tuple[str, str]:
+        """Return a plan to start from, and its table: the query of the ask that the page was opened for, or samples."""
+        if not tables:
+            return "", ""
+        if id := visit.field("ask")[:100]:
+            ask = self.web.find_ask(visit.caller, id)
+            if ask.table in {each.name for each in tables}:
+                return write_sample_plan([ask.query], f"{float(Fraction(ask.epsilon)):g}"), ask.table
+        samples = suggest_queries(self.web.quoter.read_table(tables[0]))
+        return write_sample_plan([each.value for each in samples]), tables[0].name
 
     def _may_see(self, caller: Caller | None, publication: Publication) -> bool:
         try:
@@ -89,11 +107,14 @@ class Records:
             found = self.stewardship.find_publication(caller, request.path_params["publication"])
             values = {
                 "publication": found,
-                "files": sorted(found.files),
+                "files": sorted(name for name in found.files if FILE_NAME.fullmatch(name)),
+                "has_certificate": CERTIFICATE in found.files,
+                "place": self.control.find_setting(RELEASED) if caller is not None and caller.is_steward else None,
                 "is_published": found.state is PublicationState.PUBLISHED,
                 "is_waiting": found.state is PublicationState.APPROVAL,
                 "forecast": None if found.quote is None else view_forecast(found.quote),
                 "cost": _find_cost(found),
+                "shortage": self._find_shortage(caller, found),
                 "needed": self.stewardship.count_stewards(found.table, find_epsilon(found)),
             }
             return self.pages.render(request, "publication", values)
@@ -106,14 +127,43 @@ class Records:
             headers = {"Content-Disposition": f'attachment; filename="publication-{found.id[:8]}.zip"'}
             return Response(make_zip(found), 200, headers, "application/zip")
 
+        def send_file(request: Request) -> Response:
+            caller = self.web.signing.find_caller(request)
+            found = self.stewardship.find_publication(caller, request.path_params["publication"])
+            name = request.path_params["file"]
+            if found.state is not PublicationState.PUBLISHED or name not in found.files or not FILE_NAME.fullmatch(name):
+                raise not_found()
+            media = MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
+            headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+            return Response(b64decode(found.files[name]), 200, headers, media)
+
         async def show(request: Request) -> Response:
             return await run_in_threadpool(draw, request)
 
         async def download(request: Request) -> Response:
             return await run_in_threadpool(send, request)
 
-        for path, handler in (("/p/{publication}", show), ("/p/{publication}/folder.zip", download)):
+        async def fetch(request: Request) -> Response:
+            return await run_in_threadpool(send_file, request)
+
+        for path, handler in (
+            ("/p/{publication}", show), ("/p/{publication}/folder.zip", download), ("/p/{publication}/files/{file}", fetch),
+        ):  # fmt: skip
             self.pages.app.add_api_route(path, handler, methods=["GET"], include_in_schema=False, response_model=None)
+
+    def _find_shortage(self, caller: Caller | None, found: Publication) -> str:
+        """Say that a publication that waits costs more than its account and its parents have; nothing if it fits. What
+        others spend from, too, counts in whole percents, except for stewards."""
+        amount = ((found.quote or {}).get("cost") or {}).get("amount")
+        if caller is None or found.state is not PublicationState.APPROVAL or not isinstance(amount, int | float | str):
+            return ""
+        lineage = [] if found.account is None else self.web.find_lineage(found.account)
+        shown = lineage if caller.is_steward else round_parents(lineage)
+        for each in shown:
+            if not isinstance(amount, int | float) or Fraction(amount) > each.budget.remaining:
+                whose = "everybody's budget" if each.parent is None else f"the account {each.account}"
+                return f"It costs more than what remains of {whose}: {words.describe_snapshot(each).sentence}."
+        return ""
 
     # The trail
 
@@ -188,11 +238,13 @@ def view_forecast(quote: Mapping[str, Any]) -> ForecastView:
     return ForecastView(heads, tuple((*key, tuple(widths)) for key, widths in rows.items()), quote.get("fits") is not False)
 
 
-def write_sample_plan(queries: list[str]) -> str:
+def write_sample_plan(queries: Sequence[str], epsilon: str = "0.5") -> str:
     """Return a plan to start from."""
-    lines = ["[budget]", "epsilon = 0.5", ""]
+    lines = ["[budget]", f"epsilon = {epsilon}", ""]
     for number, query in enumerate(queries[:2], start=1):
-        lines += [f"[questions.q{number}]", 'sql = """', query, '"""', ""]
+        is_plain = not re.search(r'\\|"""|"$|[^\n\x20-\x7e\xa0-\uffff]', query)
+        sql = ['sql = """', query, '"""'] if is_plain else [f"sql = {msgspec.json.encode(query).decode()}"]
+        lines += [f"[questions.q{number}]", *sql, ""]
     return "\n".join(lines)
 
 

@@ -90,18 +90,12 @@ class Requests:
             case "decline":
                 self.stewardship.decline(caller, ask, comment)
             case "return":
-                self.stewardship.send_back(caller, ask, self._require(comment))
+                self.stewardship.send_back(caller, ask, comment)
             case "reply":
-                self.stewardship.reply(caller, ask, self._require(comment))
+                self.stewardship.reply(caller, ask, comment)
             case _:
                 raise Refusal(422, "There is no such decision. Use the buttons of the page.")
         return redirect(f"/r/{ask}")
-
-    @staticmethod
-    def _require(comment: str) -> str:
-        if not comment.strip():
-            raise Refusal(422, "Nothing was written. Write what you want to know, or your reply.")
-        return comment
 
     def approve_several(self, visit: Visit) -> Response:
         """Approve several requests at once: first a page with their sum, then all that are still as they were shown."""

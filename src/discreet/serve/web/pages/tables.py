@@ -25,7 +25,7 @@ class Tables:
         """Draw the tables as cards, the last asks, and what waits."""
         cards = [self._describe(visit, *each) for each in self.web.list_tables(visit.caller)]
         asks = self.web.control.list_asks(person=visit.caller.person.id, limit=5).items
-        first = next((card for card in cards if card["grant"] is not None), None)
+        first = next((card for card in cards if card["grant"] is not None and card["entry"].is_open), None)
         samples = [] if asks or first is None else self._suggest(first["entry"])
         return self.pages.show(
             visit, "home", cards=cards, asks=asks, waiting=self.pages.count_waiting(visit.caller), samples=samples,

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from discreet._numbers import format_down, format_up, to_rational
 from discreet.accounting.cost import Cost, format_at, format_percent_up
 from discreet.accounting.currencies import Currency, smallest_epsilon
+from discreet.errors import BadParameter, DiscreetError
 from discreet.query.calibrate import ColumnAccuracy
 from discreet.query.estimates import SHARE_OF_ROWS
 from discreet.query.schema import Table
@@ -253,6 +254,26 @@ def drop_parameters(text: str) -> str:
     'whether the ledger charged for it'
     """
     return re.sub(r" \(give \w+=\)", "", text)
+
+
+FIELD_NAMES = {
+    "epsilon_per_ask": "ε per question", "epsilon_per_day": "ε per person and day", "epsilon": "ε",
+    "ration": "ε per student", "templates": "The template", "id": "The short name", "email": "The e-mail address",
+    "days": "The number of days", "rows": "The number of people", "title": "The title", "table": "The table",
+    "role": "The role",
+}  # fmt: skip
+"""What the fields of forms are called on pages, by the parameter that a refusal names."""
+
+
+def describe_refusal(error: DiscreetError) -> str:
+    """Return why a form is refused, with the name that its field has on the page.
+
+    >>> describe_refusal(BadParameter("epsilon_per_ask", "'x'", "not a number", "write one such as 0.1"))
+    "ε per question is 'x': not a number. Write one such as 0.1."
+    """
+    if not isinstance(error, BadParameter) or error.name not in FIELD_NAMES:
+        return str(error)
+    return f"{FIELD_NAMES[error.name]}{str(error).removeprefix(error.name)}"
 
 
 def quote_path(text: str) -> str:
