@@ -301,7 +301,7 @@ def _find_answered(transaction: Transaction, root: str, measurement: str) -> Ask
 
 
 UNSCHEDULED = "unscheduled"
-"""In the payload of a job: its ask has no class, so nobody knows how long it takes."""
+"""In the payload of a job: its ask has no class, so no limit of its time is known."""
 
 
 def _enqueue_ask(transaction: Transaction, ask: Ask, now: float) -> None:

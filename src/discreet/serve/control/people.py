@@ -63,7 +63,7 @@ class People(Part):
         """Add a person.
 
         Raises:
-            BadParameter: if the id is none, whoever gave it: a page, the command line or a provider.
+            BadParameter: if the id is none, from a page, the command line or a provider.
             PersonExists: if the id or the OIDC subject is taken, or the id is reserved.
         """
         check_person_id(person.id)
