@@ -30,7 +30,7 @@ from tests.support.web_service import open_service as open_web
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "docs" / "serve-threats.md"
 TESTS = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
-THREATS = 30
+THREATS = 38
 
 
 # -- the table ------------------------------------------------------------------------------------------------------------
