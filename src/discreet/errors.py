@@ -60,6 +60,7 @@ _PAGES = {
     "docs/publishing.md#how-the-noise-is-found": "weight",
     "docs/publishing.md#what-is-written": "folder",
     "docs/serve.md#from-python": "token service rows seed",
+    "docs/serve.md#people-grants-and-approval": "purpose",
     "docs/auditing.md#any-function": "claim function mechanism pairs domain seconds limit workers samples report",
     "docs/auditing.md#clients-of-local-privacy": "command player right",
     "docs/planning.md#what-can-be-planned": "n rmse cells whole queries question",
