@@ -14,7 +14,7 @@ def test_the_demonstration_shows_an_answer_and_the_budget(tmp_path: Path) -> Non
     environment["PYTHONPATH"] = str(ROOT / "src")
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stderr
-    assert re.search(r"token=\"dsc_\w", ended.stdout)
+    assert re.search(r"token=\"dsc_[\w-]", ended.stdout)
     assert "│ sales" in ended.stdout
     assert "Budget: ε = 2." in ended.stdout
     assert "First remote answer after" in ended.stdout

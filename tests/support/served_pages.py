@@ -77,7 +77,7 @@ def serve_folder(folder: Path) -> Iterator[Running]:
             if "Ctrl+C" in line:
                 break
         text = "\n".join(lines)
-        link, token = re.search(r"http://\S+/in\?once=\S+", text), re.search(r"dsc_\w+", text)
+        link, token = re.search(r"http://\S+/in\?once=\S+", text), re.search(r"dsc_[\w-]+", text)
         assert link is not None, text
         assert token is not None, text
         reader = threading.Thread(target=lambda: lines.extend(process.stdout or ()), daemon=True)
