@@ -143,6 +143,14 @@ class Engine(Protocol):
         """Yield (count, cell, keys) for the cells that have rows."""
         ...
 
+    def read_contributions(self, bounded: "BoundedQuery") -> list[tuple[Any, int, tuple[Any, ...]]]:
+        """Return (unit, rows, keys) of every unit and group: for the owner's state of a stream, and never shown.
+
+        Raises:
+            EngineFailed: the engine could not answer; its message is in the owner's log.
+        """
+        ...
+
     def progress(self) -> float | None:
         """Return how much of the running statement is done, from 0 to 1; None where the engine does not know."""
         ...
@@ -360,6 +368,16 @@ class SqlEngine(ABC):
     def read_histogram(self, bounded: "BoundedQuery", counts: "CellCounts") -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """Yield (count, cell, keys) for the cells that have rows."""
         return self._iter_histogram(bounded, counts, self._compile(bounded, counts))
+
+    def read_contributions(self, bounded: "BoundedQuery") -> list[tuple[Any, int, tuple[Any, ...]]]:
+        """Return (unit, rows, keys) of every unit and group."""
+        from discreet.sql.totals import lower_contributions
+
+        source, unit = self._build_source(bounded.table, bounded.query.joins)
+        assert unit is not None, "a stream has a column that identifies a unit"
+        lowered = lower_contributions(bounded, source, unit, self.dialect)
+        rows = self._execute(lowered.sql(dialect=self.dialect.name, copy=False))
+        return [(unit, int(count), tuple(keys)) for unit, count, *keys in rows]
 
     def _iter_histogram(
         self, bounded: "BoundedQuery", counts: "CellCounts", statement: str

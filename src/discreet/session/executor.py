@@ -20,7 +20,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -43,6 +43,7 @@ from discreet.query.record import LedgerReference, from_record, measurement_spec
 from discreet.query.schema import DEFAULT_SALT
 from discreet.sql import totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
 
+Result = TypeVar("Result")
 ProgressCallback: TypeAlias = Callable[[float], None]
 POLL_SECONDS = 0.1
 
@@ -224,9 +225,7 @@ class Executor:
         A source on which a query failed is refused before anything is paid. A failure that came from the rows is one bit
         about them; asked again and again, bisection would find a person.
         """
-        for origin in self.engine.origins:
-            self.unrecorded.check(origin)
-            self.quarantine.check(origin)
+        self._check_quarantine()
         try:
             paid = self.account.reserve(
                 job.event,
@@ -342,14 +341,34 @@ class Executor:
                     bits=options.bits,
                 )
         except EngineFailed as failed:
-            kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
-            if not isinstance(failed, NotStarted):  # then no row was read
-                self._record_failure(kind)
-            raise EngineFailed from None  # its class says nothing of the reason
+            raise self._hide_failure(failed) from None
         statements = exact.statements
         if measurement.bounded.table.salt != DEFAULT_SALT:
             statements = self.engine.compile_all(_redact_salt(measurement.bounded))
         return replace(answer, pipeline=(*statements, *measurement.describe()))
+
+    def read(self, read: Callable[[Engine], Result]) -> Result:
+        """Return what a function reads of the engine, for a debit that another call made.
+
+        A source on which a query failed is refused, and a failure is recorded, as in `execute`.
+        """
+        self._check_quarantine()
+        try:
+            with about(self.engine.identity), self.engine.lock, watch_cancellation(self.engine):
+                return read(self.engine)
+        except EngineFailed as failed:
+            raise self._hide_failure(failed) from None
+
+    def _check_quarantine(self) -> None:
+        for origin in self.engine.origins:
+            self.unrecorded.check(origin)
+            self.quarantine.check(origin)
+
+    def _hide_failure(self, failed: EngineFailed) -> EngineFailed:
+        """Record a failure, and return an error whose class says nothing of the reason."""
+        if not isinstance(failed, NotStarted):  # then no row was read
+            self._record_failure(FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING)
+        return EngineFailed()
 
     def _record_failure(self, kind: FailureKind) -> None:
         """Record that a query failed on the rows. If the record cannot be written, the analyst must not learn it from
