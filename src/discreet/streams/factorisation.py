@@ -21,8 +21,9 @@ ends within the n steps: entries 0 and 1. A step is in at most one node of each 
 the sum of one node per binary digit of t.
 
 **Proof** of the sums under the replacing relation, one counter and one event: e_s − e_t moves the nodes that hold exactly one
-of s and t. If n is a power of two, the root holds both, so that at most two nodes on each other level move. Otherwise a step
-may lie outside of the only node of the top level. `tests/streams` compares both classes with dense matrices.
+of s and t. The top level has one node, of the first 2^L' steps, L' = ⌊log₂ n⌋. If it holds both, at most two nodes on each other
+level move: 2L'. If it holds s alone, the L' + 1 nodes of s move and those of t, of which there are at most as many as the
+n − 2^L' steps outside have binary digits. `tests/streams` compares both classes with dense matrices.
 """
 
 from collections.abc import Sequence
@@ -285,8 +286,8 @@ class Tree:
 
     def replaced_sum(self) -> int:
         """As in `Factorisation`; the proof is at the head of this file."""
-        is_power = self.steps & (self.steps - 1) == 0
-        return max(self.levels, 2 * self.levels - (2 if is_power else 1))
+        outside = self.steps - (1 << self.levels - 1)  # steps beyond the only node of the top level
+        return max(self.levels, 2 * self.levels - 2, self.levels + outside.bit_length())
 
 
 def is_non_increasing(coefficients: tuple[int, ...]) -> bool:

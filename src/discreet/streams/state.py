@@ -1,4 +1,5 @@
-"""The owner's state of a stream: the exact counts of past steps, and in which steps each unit has counted.
+"""The owner's state of a stream: the exact counts of past steps, what was measured of them, and in which steps each unit
+has counted.
 
 **What it is for.** A stream measures C·x, which needs the exact counts x_1..x_t of all past steps, and lets a unit count in at
 most `at_most` steps. Both are private, so neither may be in the ledger, which analysts read. They are in one SQLite file that
@@ -12,15 +13,19 @@ of other units.
 
 **Units** are kept as keyed hashes (BLAKE2b, 256 bits, a random key per stream), so that the file lists no identities.
 
-**Rollbacks.** The state also holds the end of the ledger's chain after the last step that was shown. A ledger that does not
-continue that chain is an older copy, and a step of it would be measured twice: `stream` refuses it.
+**One noise.** What is measured of a step, counts and noise, is written down in the same transaction as its counts, before the
+ledger records it. So whatever becomes of the ledger, a step has one noisy value, and no second one is ever drawn; and two
+processes that tick the same step record the same value.
+
+**Rollbacks.** Each step holds the end of the ledger's chain as it was then. A ledger that does not continue that chain is an
+older copy, whose debits were lost: `stream` refuses it.
 """
 
 import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -35,9 +40,12 @@ WAIT_SECONDS = 120.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stream (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, counts TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, counts TEXT NOT NULL, measured TEXT NOT NULL, head INTEGER, hash BLOB);
 CREATE TABLE IF NOT EXISTS units (unit BLOB PRIMARY KEY, events INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID;
 """
+
+Measured = list[list[int]]
+"""What was measured of a step: rows of C·x plus noise, one column per counter."""
 
 Contribution = tuple[Any, int, int]
 """(unit, rows, counter): how many rows of a step a unit has for a counter."""
@@ -91,43 +99,49 @@ class StreamState:
 
     def count_steps(self) -> int:
         """Return for how many steps the counts are frozen."""
-        return int(self._connection.execute("SELECT COUNT(*) FROM steps").fetchone()[0])
+        return int(self._connection.execute("SELECT COALESCE(MAX(step), 0) FROM steps").fetchone()[0])
 
     def read_counts(self, after: int = 0) -> list[list[int]]:
         """Return the frozen counts of all steps after this one, in order."""
         rows = self._connection.execute("SELECT counts FROM steps WHERE step > ? ORDER BY step", (after,))
         return [json.loads(row[0]) for row in rows]
 
+    def read_measured(self, step: int) -> Measured | None:
+        """Return what was measured of a step; None if it is not frozen."""
+        found = self._connection.execute("SELECT measured FROM steps WHERE step = ?", (step,)).fetchone()
+        return None if found is None else json.loads(found[0])
+
     def freeze(
         self,
         step: int,
         contributions: Iterable[Contribution],
+        measure: Callable[[list[int]], Measured],
+        head: Head | None,
         *,
         counters: int,
         at_most: int,
         apart: int,
         max_groups: int,
         max_rows: int,
-    ) -> list[int]:
-        """Cut the contributions of a step, write down its counts and who counted, and return the counts.
+    ) -> None:
+        """Cut the contributions of a step, measure its counts, and write down counts, measurement and who counted.
 
-        If another process was first, what it wrote is returned and nothing changes.
+        Nothing changes if another process was first.
         """
         by_unit: dict[bytes, dict[int, int]] = {}
         for unit, rows, counter in contributions:
             mine = by_unit.setdefault(self._hash(unit), {})
             mine[counter] = mine.get(counter, 0) + rows
         with self._lock, self._transaction():
-            found = self._connection.execute("SELECT counts FROM steps WHERE step = ?", (step,)).fetchone()
-            if found is not None:
-                return list(json.loads(found[0]))
+            if self.count_steps() >= step:
+                return
             counts = [0] * counters
             for unit in self._admit(step, by_unit, at_most, apart):
                 for counter in self._choose(unit, by_unit[unit], max_groups):
                     counts[counter] += min(by_unit[unit][counter], max_rows)
             counts = [min(each, MAX_COUNT) for each in counts]
-            self._connection.execute("INSERT INTO steps VALUES (?, ?)", (step, json.dumps(counts)))
-        return counts
+            frozen = json.dumps(counts), json.dumps(measure(counts)), *((None, None) if head is None else head)
+            self._connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (step, *frozen))
 
     def _admit(self, step: int, units: Iterable[bytes], at_most: int, apart: int) -> list[bytes]:
         """Return the units that may count in this step, and write down that they do."""
@@ -161,16 +175,9 @@ class StreamState:
 
     @property
     def head(self) -> Head | None:
-        """The end of the ledger's chain after the last step that was shown; None before the first."""
-        found = self._read("head")
-        return None if found is None else Head(int.from_bytes(found[:8], "big"), found[8:])
-
-    def save_head(self, head: Head) -> None:
-        """Write down how far the ledger's chain was when a step is shown; never an earlier end."""
-        with self._lock, self._transaction():
-            known = self.head
-            if known is None or known.number < head.number:
-                self._write("head", head.number.to_bytes(8, "big") + head.hash)
+        """The end of the ledger's chain when the last step was frozen; None if there is none."""
+        found = self._connection.execute("SELECT head, hash FROM steps ORDER BY step DESC LIMIT 1").fetchone()
+        return None if found is None or found[0] is None else Head(int(found[0]), bytes(found[1]))
 
     def close(self) -> None:
         """Close the file."""

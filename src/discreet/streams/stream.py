@@ -4,21 +4,20 @@
 opened, all of it public. Each `tick` then
 
 1. *looks* for the record of the step: if there is one, it is shown, and nothing else happens;
-2. *freezes* the exact counts of the step in the owner's state (`state`), cut so that no unit counts too often;
-3. *measures*: fresh noise is added to C·x, in integers (`factorisation`, `mechanism`);
-4. *records* the noisy integers in the ledger, under an id of the step and a debit that costs nothing, since opening paid;
-5. *marks* in the owner's state how far the ledger is, and only then shows the step.
+2. *reads* the rows of the period, and in one transaction of the owner's state (`state`) *freezes* the step: its exact counts,
+   cut so that no unit counts too often, and C·x plus fresh noise, in integers (`factorisation`, `mechanism`);
+3. *records* the noisy integers in the ledger, under an id of the step and a debit that costs nothing, since opening paid;
+4. *shows* what the ledger recorded.
 
-A crash before 2 ends leaves nothing. A crash between 2 and 4 leaves frozen counts: the next tick draws other noise for the
-same counts, which is the only noise that is ever shown, because what was not recorded was not seen. A crash after 4 leaves a
-record that every later tick shows. Two processes that tick the same step may both draw noise; the account keeps the record
-that came first, and both show that one. Noise comes from the system's bits and is kept nowhere: a key from which it could be
-drawn again would give the exact change away if counts were corrected.
+A crash before 2 ends leaves nothing: what the next tick draws is the first noise of the step. A crash after it leaves a frozen
+step, which the next tick records as it is. Two processes that tick the same step freeze it once, and show one record. Noise
+comes from the system's bits, and no key is kept from which it could be drawn again: the same noise on corrected counts would
+give the exact correction away.
 
-**Rollbacks.** A ledger restored from a backup would measure steps again that were shown: a second release that nobody paid for.
-A state restored from a backup would forget who counted, and exact counts that later steps rest on. So each knows of the other: the
-state holds the end of the chain after the last step shown, and the ledger holds as many steps as the state, or one less. If both are
-restored together, only a head kept elsewhere shows it (`discreet ledger check --head`).
+**Rollbacks.** A ledger restored from a backup has lost debits, and would measure steps again that were shown. A state restored
+from a backup has forgotten who counted, and counts that later steps rest on. So each knows of the other: the state holds
+the end of the ledger's chain at every step, and the ledger holds as many steps as the state, or one less. If both are restored
+together, only a head kept elsewhere shows it (`discreet ledger check --head`).
 """
 
 import threading
@@ -361,7 +360,7 @@ class Stream:
         return chosen
 
     def _measure(self, step: int) -> None:
-        """Freeze, measure, record and mark the next step."""
+        """Freeze and record the next step."""
         if self.session is None or self.state is None or self.bounded is None:
             raise BadParameter("session", "missing", "a step reads the source", "load the stream with load_stream(session, …)")
         self._check_state(step)
@@ -372,24 +371,34 @@ class Stream:
             privacy_unit=privacy_unit_of(public), shared=False,
         )  # fmt: skip
         if not isinstance(paid, CachedAnswer):
-            self._freeze(step)
-            counts = np.array(self._counts, np.int64)
-            measured = self.design.mechanism.measure(counts, step, self.bits)
+            measured = self._freeze(step)
             self.account.record(paid, encode_answer({"step": step, "measured": measured}))
         self._read_records()  # what was recorded first, by whichever process
-        if isinstance(self.account, LedgerAccount):
-            self.state.save_head(Ledger(self.account.store).head)
+        self._check_record(step)
 
-    def _freeze(self, step: int) -> None:
-        """Read the rows of a step, unless its counts are frozen, and take the counts that the state holds."""
-        assert self.state is not None and self.session is not None
+    def _freeze(self, step: int) -> list[list[int]]:
+        """Return what was measured of a step; read its rows and measure it now, unless it is frozen."""
+        assert self.state is not None
         if self.state.count_steps() < step:
-            taken = self.design.participation
+            taken, known = self.design.participation, self._take_counts()
+
+            def measure(counts: list[int]) -> list[list[int]]:
+                return self.design.mechanism.measure(np.array([*known, counts], np.int64), step, self.bits)
+
+            head = Ledger(self.account.store).head if isinstance(self.account, LedgerAccount) else None
             self.state.freeze(
-                step, self._read_contributions(step), counters=len(self.design.keys), at_most=taken.at_most,
+                step, self._read_contributions(step), measure, head, counters=len(self.design.keys), at_most=taken.at_most,
                 apart=taken.apart, max_groups=taken.max_groups, max_rows=taken.max_rows,
             )  # fmt: skip
+        measured = self.state.read_measured(step)
+        assert measured is not None
+        return measured
+
+    def _take_counts(self) -> list[list[int]]:
+        """Return the exact counts of all frozen steps."""
+        assert self.state is not None
         self._counts.extend(self.state.read_counts(len(self._counts)))
+        return self._counts
 
     def _read_contributions(self, step: int) -> list[Contribution]:
         assert self.session is not None and self.bounded is not None
@@ -402,16 +411,26 @@ class Stream:
         """Refuse a ledger or a state that is older than the other."""
         assert self.state is not None
         frozen = self.state.count_steps()
-        if frozen not in (step - 1, step):
-            reason = f"the owner's state of this stream has {frozen} steps, and the ledger {step - 1}"
-            if frozen > step:
-                raise LedgerCorrupted(self._location, f"{reason}: an older copy of the ledger was restored")
+        if frozen > step:
+            reason = f"it has {step - 1} steps of a stream whose state has {frozen}: an older copy was restored"
+            raise LedgerCorrupted(self._location, reason)
+        if frozen < step - 1:
+            reason = f"the owner's state of stream {self.design.name!r} has {frozen} steps, and the ledger {step - 1}"
             hint = "restore the newest state; if it is lost, this stream has ended, and what it has shown stays"
             raise LedgerUnavailable(self._location, reason, hint)
         head = self.state.head
         if isinstance(self.account, LedgerAccount) and head is not None and not Ledger(self.account.store).continues(*head):
-            reason = f"it does not hold entry {head.number}, after which this stream has shown a step"
-            raise LedgerCorrupted(self._location, f"{reason}: an older copy was restored")
+            reason = f"it does not hold entry {head.number} as it was at the last step of a stream: an older copy was restored"
+            raise LedgerCorrupted(self._location, reason)
+        if step > 1:
+            self._check_record(step - 1)
+
+    def _check_record(self, step: int) -> None:
+        """Refuse a state that is not the one that a recorded step was measured with."""
+        assert self.state is not None
+        if self.state.read_measured(step) != self._measured[step - 1].tolist():
+            reason = f"step {step} of stream {self.design.name!r} was measured with another state"
+            raise LedgerUnavailable(self._location, reason, "tick it where its state is, or name that file with state=")
 
     # -- records ---------------------------------------------------------------------------------------------------------
 
