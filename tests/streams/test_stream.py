@@ -7,7 +7,6 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import msgspec
 import numpy as np
 import pytest
@@ -23,10 +22,10 @@ from discreet.errors import (
     QueryRefused,
 )
 from discreet.ledger import open_ledger
+from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.session.session import Session
 from discreet.streams import Stream, list_streams, load_stream, open_stream, read_stream
-from discreet.streams import stream as stream_module
 from discreet.testing import seeded_bits
 
 START, COUNT = "2026-03-01", "SELECT COUNT(*) AS n FROM visits"
@@ -36,19 +35,16 @@ Row = tuple[str, int, str]  # unit, day from 0, ward
 
 
 def write(path: Path, rows: list[Row]) -> None:
-    with duckdb.connect(str(path)) as database:
-        database.execute("CREATE OR REPLACE TABLE visits (id VARCHAR, day DATE, ward VARCHAR)")
-        values = [(unit, date(2026, 3, 1) + timedelta(days=day), ward) for unit, day, ward in rows]
-        if values:
-            database.executemany("INSERT INTO visits VALUES (?, ?, ?)", values)
+    lines = [f"{unit},{date(2026, 3, 1) + timedelta(days=day)},{ward}\n" for unit, day, ward in rows]
+    path.write_text("id,day,ward\n" + "".join(lines))
 
 
 def open_session(folder: Path, **options: Any) -> Session:
     ledger = folder / "hr.ledger"
     if not ledger.exists():
         open_ledger(ledger, create=True).open_account("hr", 100, 1e-6)
-    defaults = {"unit": "id", "keys": KEYS, "table": "visits"}
-    return connect(str(folder / "visits.duckdb"), ledger=ledger, **(defaults | options))
+    defaults = {"unit": "id", "keys": KEYS}
+    return connect(str(folder / "visits.csv"), ledger=ledger, **(defaults | options))
 
 
 def open_one(session: Session, query: str = COUNT, **options: Any) -> Stream:
@@ -63,8 +59,8 @@ def exact_counts(stream: Stream) -> list[list[int]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    rows = [(f"p{i % 7}", i % 8, "north" if i % 3 else "south") for i in range(60)]
-    write(tmp_path / "visits.duckdb", rows)
+    rows = [(f"person-{i % 7}", i % 8, "north" if i % 3 else "south") for i in range(60)]
+    write(tmp_path / "visits.csv", rows)
     return tmp_path
 
 
@@ -125,7 +121,7 @@ def test_opening_again_is_free_and_another_design_under_the_name_is_refused(fold
 
 def test_no_unit_counts_more_often_than_declared(tmp_path: Path) -> None:
     every_day = [("a", day, "north") for day in range(8)]
-    write(tmp_path / "visits.duckdb", [*every_day, *every_day, ("b", 5, "south"), ("b", 5, "north")])
+    write(tmp_path / "visits.csv", [*every_day, *every_day, ("b", 5, "south"), ("b", 5, "north")])
     stream = open_one(open_session(tmp_path), BY_WARD, at_most=2, apart=3)
     for _ in range(8):
         stream.tick()
@@ -135,10 +131,10 @@ def test_no_unit_counts_more_often_than_declared(tmp_path: Path) -> None:
 
 def test_the_past_is_frozen_whatever_becomes_of_the_rows(tmp_path: Path) -> None:
     """A unit whose rows are re-dated at every step still counts at most as often as declared."""
-    write(tmp_path / "visits.duckdb", [("a", 0, "north"), ("b", 0, "north")])
+    write(tmp_path / "visits.csv", [("a", 0, "north"), ("b", 0, "north")])
     shown = open_one(open_session(tmp_path), at_most=1).tick()
     for day in range(1, 6):
-        write(tmp_path / "visits.duckdb", [("a", day, "north")])  # re-dated, and b is deleted
+        write(tmp_path / "visits.csv", [("a", day, "north")])  # re-dated, and b is deleted
         stream = load_stream(open_session(tmp_path), "visits")
         stream.tick()
         assert exact_counts(stream) == [[2], *[[0]] * day]
@@ -157,7 +153,7 @@ def test_a_stream_that_looked_at_the_rows_alone_would_count_re_dated_ones_again(
 
 def test_rows_and_counters_per_step_are_bounded(tmp_path: Path) -> None:
     rows = [("a", 0, "north")] * 9 + [("a", 0, "south")] * 9 + [("b", 0, "elsewhere"), ("c", 0, "south")]
-    write(tmp_path / "visits.duckdb", rows)
+    write(tmp_path / "visits.csv", rows)
     stream = open_one(open_session(tmp_path, max_rows=4), BY_WARD)
     stream.tick()
     [counts] = exact_counts(stream)
@@ -176,7 +172,7 @@ def test_one_person_more_changes_no_other_persons_contribution(tmp_path: Path) -
         for name, kept in (("with", rows), ("without", [each for each in rows if each[0] != "p0"])):
             place = tmp_path / f"{trial}-{name}"
             place.mkdir()
-            write(place / "visits.duckdb", kept)
+            write(place / "visits.csv", kept)
             stream = open_one(open_session(place), at_most=2, apart=2, steps=6)
             for _ in range(6):
                 stream.tick()
@@ -260,22 +256,14 @@ def test_a_restored_ledger_is_noticed(folder: Path, lost: int) -> None:
 def test_a_step_that_the_ledger_lost_alone_is_recorded_with_the_same_noise(folder: Path, monkeypatch: Any) -> None:
     """A crash between freezing and recording: what is recorded later is what was frozen."""
     stream = open_one(open_session(folder))
-    monkeypatch.setattr("discreet.ledger.chain.LedgerAccount.record", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(LedgerAccount, "record", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         stream.tick()
-    monkeypatch.undo()
     assert stream.state is not None
     frozen = stream.state.read_measured(1)
-    monkeypatch.setattr(stream_module, "datetime", datetime)
-    again = load_stream_in(folder)
+    again = load_stream(open_session(folder), "visits")
     again.tick()
     assert again._measured[0].tolist() == frozen
-
-
-def load_stream_in(folder: Path) -> Stream:
-    ledger = open_ledger(folder / "hr.ledger")
-    assert ledger.head.number > 0
-    return load_stream(open_session(folder), "visits", state=find_state())
 
 
 def find_state() -> Path:
@@ -321,7 +309,7 @@ def test_the_state_is_for_its_owner_alone_and_holds_no_identity(folder: Path) ->
     for each in path.parent.glob("stream-*"):
         assert stat.S_IMODE(each.stat().st_mode) == 0o600
     content = b"".join(each.read_bytes() for each in path.parent.glob("stream-*"))
-    assert b"p3" not in content.replace(b"p3", b"p3", 0) or b'"p3"' not in content
+    assert not any(f"person-{i}".encode() in content for i in range(7))
     path.chmod(0o644)
     with pytest.raises(LedgerUnavailable, match="other users have rights"):
         load_stream(open_session(folder), "visits")
@@ -330,7 +318,7 @@ def test_the_state_is_for_its_owner_alone_and_holds_no_identity(folder: Path) ->
 def test_the_ledger_holds_no_exact_count(tmp_path: Path) -> None:
     """Everything that the ledger records of two neighbouring tables differs by noise alone: with no noise in the mechanism's
     way, it would be C·x, and that is recorded nowhere."""
-    write(tmp_path / "visits.duckdb", [(f"u{i}", 0, "north") for i in range(977)])
+    write(tmp_path / "visits.csv", [(f"u{i}", 0, "north") for i in range(977)])
     stream = open_one(open_session(tmp_path), epsilon=1)
     stream.tick()
     assert exact_counts(stream) == [[977]]
@@ -348,7 +336,7 @@ def test_the_ledger_holds_no_exact_count(tmp_path: Path) -> None:
         ("SELECT COUNT(DISTINCT ward) AS n FROM visits", "counts rows"),
         ("SELECT COUNT(*) AS n, COUNT(ward) AS m FROM visits", "counts rows"),
         (f"{BY_WARD} ORDER BY n LIMIT 1", "all its counters"),
-        ("SELECT id, COUNT(*) AS n FROM visits GROUP BY id", ""),
+        ("SELECT id, COUNT(*) AS n FROM visits GROUP BY id", "id"),
     ],
 )
 def test_what_a_stream_cannot_count_is_refused(folder: Path, query: str, message: str) -> None:
@@ -393,7 +381,7 @@ def test_a_ledger_refuses_seeded_bits_and_memory_takes_them(folder: Path) -> Non
         open_one(open_session(folder), bits=seeded_bits(1))
     answers = []
     for _ in range(2):
-        session = connect(str(folder / "visits.duckdb"), unit="id", table="visits", epsilon=1, delta=1e-6)
+        session = connect(str(folder / "visits.csv"), unit="id", epsilon=1, delta=1e-6)
         stream = open_one(session, epsilon=1, bits=seeded_bits(5))
         answers.append([stream.tick().value for _ in range(4)])
     assert answers[0] == answers[1]
@@ -406,19 +394,17 @@ def test_a_failing_engine_quarantines_and_says_nothing(folder: Path, monkeypatch
     def fail(*_: object) -> None:
         raise EngineFailed
 
-    monkeypatch.setattr(type(session.engine), "read_contributions", fail)
-    with pytest.raises(EngineFailed):
+    with monkeypatch.context() as patched, pytest.raises(EngineFailed):
+        patched.setattr(type(session.engine), "read_contributions", fail)
         stream.tick()
     assert stream.state is not None and stream.state.count_steps() == 0
-    monkeypatch.undo()
     with pytest.raises(discreet.SourceQuarantined):
         stream.tick()
 
 
 def test_hours_of_timestamps(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "visits.duckdb")) as database:
-        database.execute("CREATE TABLE visits (id INTEGER, seen TIMESTAMP)")
-        database.execute("INSERT INTO visits SELECT i, TIMESTAMP '2026-03-01 06:00:00' + INTERVAL (i * 20) MINUTE FROM range(12) r(i)")
+    moments = [datetime(2026, 3, 1, 6) + timedelta(minutes=20 * i) for i in range(12)]
+    (tmp_path / "visits.csv").write_text("id,seen\n" + "".join(f"{i},{each}\n" for i, each in enumerate(moments)))
     session = open_session(tmp_path, keys=None)
     stream = open_one(session, time="seen", every="hour", start="2026-03-01T06:00:00", steps=4)
     for _ in range(4):
@@ -428,7 +414,7 @@ def test_hours_of_timestamps(tmp_path: Path) -> None:
 
 
 def test_pure_accounts_get_the_tree(folder: Path) -> None:
-    session = connect(str(folder / "visits.duckdb"), unit="id", table="visits", epsilon=3)
+    session = connect(str(folder / "visits.csv"), unit="id", epsilon=3)
     stream = open_one(session, epsilon=2)
     assert session.account.budget.remaining == 1
     values = [stream.tick().value for _ in range(8)]

@@ -35,7 +35,7 @@ import numpy as np
 from discreet._numbers import Number, check_confidence, check_int, format_rational, parse_rational, read_positive
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, QueryRefused
-from discreet.events import NO_EVENT
+from discreet.events import NO_EVENT, Composition
 from discreet.ledger.account import Account, CachedAnswer, IdTaken, validate_name
 from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
@@ -190,21 +190,29 @@ def open_stream(
         mechanism,
     )  # fmt: skip
     tainted = bits is not None and bits is not SYSTEM
-    public = design.to_dict() | SEEDED[tainted]
-    measurement = _hash_design(public, session)
+    measurement = _hash_design(design.to_dict() | SEEDED[tainted], session)
     path = None if not isinstance(session.account, LedgerAccount) else _find_path(session.account, name, state)
+    entry = debit_horizon(session.account, design, event, measurement, tainted=tainted)
+    opened = StreamState(path, measurement, entry, horizon)
+    return Stream(design, measurement, entry, session.account, session, bounded, opened, bits)
+
+
+def debit_horizon(
+    account: Account, design: StreamDesign, event: Composition, measurement: str, *, tainted: bool = False
+) -> int:
+    """Debit a whole horizon and record what was opened, once; return the entry of the debit."""
+    public = design.to_dict() | SEEDED[tainted]
     try:
-        paid = session.account.reserve(
-            event, measurement=measurement, id=_opening_id(name), tainted=tainted, privacy_unit=privacy_unit_of(public),
-            shared=False,
+        paid = account.reserve(
+            event, measurement=measurement, id=_opening_id(design.name), tainted=tainted,
+            privacy_unit=privacy_unit_of(public), shared=False,
         )  # fmt: skip
     except IdTaken:
         reason = "this account has a stream of this name, with other parameters, another ε or other declarations"
-        raise BadParameter("name", repr(name), reason, "take another name, or tick the one that is open") from None
+        raise BadParameter("name", repr(design.name), reason, "take another name, or tick the one that is open") from None
     if not isinstance(paid, CachedAnswer):
-        session.account.record(paid, encode_answer(public))
-    opened = StreamState(path, measurement, paid.entry, horizon)
-    return Stream(design, measurement, paid.entry, session.account, session, bounded, opened, bits)
+        account.record(paid, encode_answer(public))
+    return paid.entry
 
 
 def load_stream(session: Session, name: str, *, state: str | Path | None = None) -> "Stream":
