@@ -60,7 +60,9 @@ def test_processes_that_tick_the_same_steps_show_the_same(tmp_path: Path) -> Non
     session = open_session(tmp_path)
     stream = open_one(session)
     running = [
-        subprocess.Popen([sys.executable, "-c", TICK, str(tmp_path), str(i)], stdout=subprocess.PIPE, text=True, env=os.environ)
+        subprocess.Popen(
+            [sys.executable, "-c", TICK, str(tmp_path), str(i)], stdout=subprocess.PIPE, text=True, env=os.environ
+        )
         for i in range(3)
     ]
     shown = [json.loads(each.communicate(timeout=120)[0]) for each in running]
@@ -68,4 +70,5 @@ def test_processes_that_tick_the_same_steps_show_the_same(tmp_path: Path) -> Non
     assert shown == [[stream.tick(step).value for step in (1, 2, 3)]] * 3
     assert stream.last_step == 3
     report = check_ledger(open_ledger(tmp_path / "hr.ledger"))
-    assert report.problem is None and not report.unanswered
+    assert report.problem is None
+    assert not report.unanswered

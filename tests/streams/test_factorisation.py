@@ -1,7 +1,7 @@
 """The integer factorisations against dense matrices: products, norms over patterns, errors of continual counting."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import sqrt
 
 import mpmath
@@ -56,7 +56,7 @@ def list_patterns(n: int, at_most: int, apart: int) -> list[tuple[int, ...]]:
         steps
         for size in range(1, at_most + 1)
         for steps in combinations(range(n), size)
-        if all(b - a >= apart for a, b in zip(steps, steps[1:], strict=False))
+        if all(b - a >= apart for a, b in pairwise(steps))
     ]
 
 
@@ -89,7 +89,8 @@ def test_coefficients_are_the_rounded_ones_and_never_increase() -> None:
         for j in {0, n // 3, n // 2, n - 1}:
             exact = mpmath.mpf(2) ** bits * mpmath.binomial(2 * j, j) / mpmath.mpf(4) ** j
             assert abs(exact - c[j]) <= 0.5
-        assert is_non_increasing(c) and c[-1] > 0
+        assert is_non_increasing(c)
+        assert c[-1] > 0
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 16, 40])
@@ -169,7 +170,8 @@ def test_signed_nodes_add_up_to_windows(n: int, data: st.DataObject) -> None:
     for (end, level), sign in Tree(n).signed_nodes(step, window).items():
         covered[end - 2**level + 1 : end + 1] += sign
     first = 1 if window is None else max(1, step - window + 1)
-    assert (covered[first : step + 1] == 1).all() and covered.sum() == step - first + 1
+    assert (covered[first : step + 1] == 1).all()
+    assert covered.sum() == step - first + 1
 
 
 @pytest.mark.parametrize("steps", [0, MAX_STEPS + 1, 2.5])

@@ -3,7 +3,7 @@ adversary who chooses what happens next after seeing what was shown."""
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import exp
 
 import numpy as np
@@ -27,7 +27,7 @@ def list_units(n: int, taken: Participation) -> Iterator[Unit]:
     for flat in product(range(taken.max_rows + 1), repeat=n * taken.counters):
         unit = tuple(flat[s * taken.counters : (s + 1) * taken.counters] for s in range(n))
         steps = [s for s in range(n) if any(unit[s])]
-        if len(steps) > taken.at_most or any(b - a < taken.apart for a, b in zip(steps, steps[1:], strict=False)):
+        if len(steps) > taken.at_most or any(b - a < taken.apart for a, b in pairwise(steps)):
             continue
         if all(sum(1 for each in row if each) <= taken.max_groups for row in unit):
             yield unit
@@ -152,12 +152,15 @@ def test_a_unit_that_is_not_cut_breaks_the_price() -> None:
 
 
 @pytest.mark.parametrize("name", ["zcdp", "gdp", "rdp(16)", "pure"])
-@pytest.mark.parametrize("taken", [Participation(1, 1), Participation(3, 7), Participation(3, 7, 2, 2, 5, Neighbours.REPLACE)])
+@pytest.mark.parametrize(
+    "taken", [Participation(1, 1), Participation(3, 7), Participation(3, 7, 2, 2, 5, Neighbours.REPLACE)]
+)
 def test_a_horizon_costs_what_was_asked_for(name: str, taken: Participation) -> None:
     currency, amount = parse_currency(name), Fraction(1, 10)
     mechanism, event = calibrate_stream(100, taken, currency, amount)
     cost, spent = currency.cost(event)
-    assert spent == 0 and cost <= amount
+    assert spent == 0
+    assert cost <= amount
     assert float(cost) == pytest.approx(float(amount), rel=1e-9)
     assert isinstance(mechanism, TreeMechanism if name == "pure" else SquareRootMechanism)
 
@@ -166,5 +169,3 @@ def test_the_event_is_one_that_every_ledger_reads() -> None:
     mechanism, event = calibrate_stream(1024, Participation(3, 7), parse_currency("zcdp"), Fraction(1, 8))
     assert zcdp(event) == pytest.approx(Fraction(1, 8), rel=1e-9)
     assert event == compose(mechanism.noise.event(Participation(3, 7).sensitivity(mechanism.matrix)))
-
-

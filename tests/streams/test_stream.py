@@ -68,7 +68,8 @@ def test_running_totals_are_near_the_truth_and_windows_are_differences(folder: P
     stream = open_one(open_session(folder, max_groups=2, max_rows=10), BY_WARD, at_most=8)
     for step in range(1, 9):
         answer = stream.tick()
-        assert answer.step == step and answer.start == f"2026-03-0{step}"
+        assert answer.step == step
+        assert answer.start == f"2026-03-0{step}"
     truth = np.cumsum(exact_counts(stream), axis=0)
     assert truth[-1].sum() == 60
     for step, answer in enumerate(stream.show(confidence=0.999999).answers):
@@ -111,7 +112,8 @@ def test_opening_again_is_free_and_another_design_under_the_name_is_refused(fold
     first = open_one(session).tick()
     spent = session.account.budget.spent
     again = open_one(open_session(folder))
-    assert again.tick(1) == first and session.account.budget.spent == spent
+    assert again.tick(1) == first
+    assert session.account.budget.spent == spent
     with pytest.raises(BadParameter, match="another ε"):
         open_one(session, epsilon=40)
     with pytest.raises(BadParameter, match="other declarations"):
@@ -179,7 +181,9 @@ def test_one_person_more_changes_no_other_persons_contribution(tmp_path: Path) -
             counts.append(np.array(exact_counts(stream))[:, 0])
         moved = counts[0] - counts[1]
         steps = np.flatnonzero(moved)
-        assert set(moved) <= {0, 1} and len(steps) <= 2 and (np.diff(steps) >= 2).all()
+        assert set(moved) <= {0, 1}
+        assert len(steps) <= 2
+        assert (np.diff(steps) >= 2).all()
 
 
 def test_steps_are_measured_when_their_period_is_over_and_in_order(folder: Path) -> None:
@@ -210,7 +214,8 @@ def test_a_stream_that_redraws_on_a_retry_is_noticed(folder: Path) -> None:
     stream.tick()
     counts = np.array(exact_counts(stream))
     draws = {stream.design.mechanism.measure(counts, 1)[0][0] for _ in range(20)}
-    assert len(draws) > 1 and len({stream.tick(1).value for _ in range(20)}) == 1
+    assert len(draws) > 1
+    assert len({stream.tick(1).value for _ in range(20)}) == 1
 
 
 def test_noise_is_fresh_for_every_step_and_stream(folder: Path) -> None:
@@ -220,7 +225,7 @@ def test_noise_is_fresh_for_every_step_and_stream(folder: Path) -> None:
     assert len(set(values)) == 5
 
 
-# -- rollbacks and lost files ------------------------------------------------------------------------------------------------
+# -- rollbacks and lost files ----------------------------------------------------------------------------------------------
 
 
 def copy_ledger(folder: Path, name: str) -> Path:
@@ -256,9 +261,10 @@ def test_a_restored_ledger_is_noticed(folder: Path, lost: int) -> None:
 def test_a_step_that_the_ledger_lost_alone_is_recorded_with_the_same_noise(folder: Path, monkeypatch: Any) -> None:
     """A crash between freezing and recording: what is recorded later is what was frozen."""
     stream = open_one(open_session(folder))
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(LedgerAccount, "record", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        stream.tick()
+        with pytest.raises(KeyboardInterrupt):
+            stream.tick()
     assert stream.state is not None
     frozen = stream.state.read_measured(1)
     again = load_stream(open_session(folder), "visits")
@@ -276,7 +282,8 @@ def find_state() -> Path:
 def test_a_lost_or_older_state_ends_the_stream(folder: Path) -> None:
     stream = open_one(open_session(folder))
     shown = stream.tick()
-    assert stream.state is not None and stream.state.path is not None
+    assert stream.state is not None
+    assert stream.state.path is not None
     stream.state.close()
     for path in stream.state.path.parent.glob("stream-*"):
         path.unlink()
@@ -324,10 +331,12 @@ def test_the_ledger_holds_no_exact_count(tmp_path: Path) -> None:
     assert exact_counts(stream) == [[977]]
     for entry in open_ledger(tmp_path / "hr.ledger").iter_entries():
         text = msgspec.json.encode(msgspec.to_builtins(entry, enc_hook=str)).decode()
-        assert "counts" not in text and str(977 * 1024) not in text and "u1" not in text
+        assert "counts" not in text
+        assert str(977 * 1024) not in text
+        assert "u1" not in text
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -394,10 +403,12 @@ def test_a_failing_engine_quarantines_and_says_nothing(folder: Path, monkeypatch
     def fail(*_: object) -> None:
         raise EngineFailed
 
-    with monkeypatch.context() as patched, pytest.raises(EngineFailed):
+    with monkeypatch.context() as patched:
         patched.setattr(type(session.engine), "read_contributions", fail)
-        stream.tick()
-    assert stream.state is not None and stream.state.count_steps() == 0
+        with pytest.raises(EngineFailed):
+            stream.tick()
+    assert stream.state is not None
+    assert stream.state.count_steps() == 0
     with pytest.raises(discreet.SourceQuarantined):
         stream.tick()
 
@@ -422,7 +433,7 @@ def test_pure_accounts_get_the_tree(folder: Path) -> None:
     assert json.dumps(stream.show().to_dict())
 
 
-# -- intervals ---------------------------------------------------------------------------------------------------------------
+# -- intervals -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

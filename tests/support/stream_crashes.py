@@ -1,9 +1,8 @@
 """Kills of a stream: `python -m tests.support.stream_crashes EVERY [hasty]` prints the outcome as JSON.
 
-A child opens a stream and ticks it, and reports what it showed. It is killed just before its k-th system call that changes a
-file, for every k. Then the ledger, the owner's state and the reports are compared, and the same child is run again to its end,
-over rows that have changed.
-"""
+A child opens a stream and ticks it, and reports what it showed. It is killed just before its k-th system call that
+changes a file, for every k. Then the ledger, the owner's state and the reports are compared, and the same child is run
+again to its end, over rows that have changed."""
 
 import json
 import os
@@ -107,7 +106,7 @@ def find_problems(scenario: Scenario, before: list[list[Any]]) -> list[str]:
     _, status, after = play(scenario, trace=False)
     if status != 0:
         problems.append(f"did not finish afterwards ({status})")
-    shown = {step: measured for step, measured in after}
+    shown = dict(after)
     if any(shown.get(step) != measured for step, measured in [*before, *after]):
         problems.append("a step was shown twice, with other noise")
     stream = scenario.open()

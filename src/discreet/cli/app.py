@@ -42,6 +42,7 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]Query a table[/bold]         discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.5
   [bold]See the cost first[/bold]    discreet quote people.csv "SELECT COUNT(*) AS n FROM people" --unit id --error 10
   [bold]Publish many tables[/bold]   discreet publish plan.toml --dry-run
+  [bold]Count over time[/bold]       discreet stream show hr.ledger
   [bold]Declare a table[/bold]       discreet policy init people.csv --unit id
   [bold]Open an account[/bold]       discreet ledger open hr.ledger --account hr --epsilon 2
   [bold]See what remains[/bold]      discreet budget hr.ledger
@@ -82,6 +83,7 @@ PAGES = {
     "publish": "docs/publishing.md#the-plan-file",
     "serve": "docs/serve.md",
     "source": "docs/ledger.md#quarantine",
+    "stream": "docs/streams.md#on-the-command-line",
     "verify": "docs/ledger.md#certificates",
 }
 """The page about the parameters of a command or of a group. Of other commands, each parameter has a page of its own."""

@@ -1,30 +1,31 @@
 """Integer factorisations of the prefix sum: what a stream measures at each step, and how running totals follow from it.
 
 A stream adds x_t at step t = 1..n and shows the running totals x_1 + … + x_t. Noise on each x_t alone would add up to an
-error of √n. A factorisation A = B·C of the matrix A of prefix sums (lower-triangular ones) measures C·x + noise instead and
-shows B times that. Here C is a matrix of *integers*, so what is measured is an exact integer, and the noise on it is too.
+error of √n. A factorisation A = B·C of the matrix A of prefix sums (lower-triangular ones) measures C·x + noise instead
+and shows B times that. Here C is a matrix of *integers*, so what is measured is an exact integer, and the noise on it is
+too.
 
-**Square root** (`SquareRoot`, for Gaussian noise). C is lower triangular and Toeplitz with the coefficients c_j = round(2^k·r_j),
-r_j = r_{j−1}·(2j−1)/(2j): those of 1/√(1−z), whose square is 1/(1−z), the prefix sum [FHU23]. B is A·C⁻¹, again Toeplitz. The
-table of c_j is public, and norms are those of the integers themselves, so rounding costs accuracy (1.00002 times the error at
-n = 1024 and k = 10) and never privacy.
+**Square root** (`SquareRoot`, for Gaussian noise). C is lower triangular and Toeplitz with the coefficients c_j =
+round(2^k·r_j), r_j = r_{j−1}·(2j−1)/(2j): those of 1/√(1−z), whose square is 1/(1−z), the prefix sum [FHU23]. B is
+A·C⁻¹, again Toeplitz. The table of c_j is public, and norms are those of the integers themselves, so rounding costs
+accuracy (1.00002 times the error at n = 1024 and k = 10) and never privacy.
 
-**Proof** of `max_squares`: among all patterns of at most k steps, no two nearer than b, ‖Σ_{s∈S} C_s‖² is largest for
-S* = {1, 1+b, 1+2b, …} [KL24, for real coefficients]. It is the sum over pairs s ≤ s' in S of Σ_{j=0}^{n−s'} c_j·c_{j+s'−s}, twice
-where s < s'. All terms are non-negative, and c does not increase, so a pair's sum does not decrease if its gap s'−s or its
-later step s' becomes smaller. The i-th step of any S is at least that of S*, and the gap between its i-th and its i'-th step
-is at least (i'−i)·b, as in S*. So every pair of S has a pair of S* that is no smaller, and more pairs add no less. Rounding
-keeps the c_j non-negative and non-increasing, so this holds of the integers.
+**Proof** of `max_squares`: among all patterns of at most k steps, no two nearer than b, ‖Σ_{s∈S} C_s‖² is largest for S*
+= {1, 1+b, 1+2b, …} [KL24, for real coefficients]. It is the sum over pairs s ≤ s' in S of Σ_{j=0}^{n−s'} c_j·c_{j+s'−s},
+twice where s < s'. All terms are non-negative, and c does not increase, so a pair's sum does not decrease if its gap
+s'−s or its later step s' becomes smaller. The i-th step of any S is at least that of S*, and the gap between its i-th
+and its i'-th step is at least (i'−i)·b, as in S*. So every pair of S has a pair of S* that is no smaller, and more pairs
+add no less. Rounding keeps the c_j non-negative and non-increasing, so this holds of the integers.
 
-**Binary tree** (`Tree`, for Laplace noise and so for pure ε) [DNPR10; CSS11]. C has a row for every dyadic interval (node) that
-ends within the n steps: entries 0 and 1. A step is in at most one node of each of ⌊log₂ n⌋ + 1 levels, and a running total is
-the sum of one node per binary digit of t.
+**Binary tree** (`Tree`, for Laplace noise and so for pure ε) [DNPR10; CSS11]. C has a row for every dyadic interval
+(node) that ends within the n steps: entries 0 and 1. A step is in at most one node of each of ⌊log₂ n⌋ + 1 levels, and a
+running total is the sum of one node per binary digit of t.
 
-**Proof** of the sums under the replacing relation, one counter and one event: e_s − e_t moves the nodes that hold exactly one
-of s and t. The top level has one node, of the first 2^L' steps, L' = ⌊log₂ n⌋. If it holds both, at most two nodes on each other
-level move: 2L'. If it holds s alone, the L' + 1 nodes of s move and those of t, of which there are at most as many as the
-n − 2^L' steps outside have binary digits. `tests/streams` compares both classes with dense matrices.
-"""
+**Proof** of the sums under the replacing relation, one counter and one event: e_s − e_t moves the nodes that hold
+exactly one of s and t. The top level has one node, of the first 2^L' steps, L' = ⌊log₂ n⌋. If it holds both, at most two
+nodes on each other level move: 2L'. If it holds s alone, the L' + 1 nodes of s move and those of t, of which there are
+at most as many as the n − 2^L' steps outside have binary digits. `tests/streams` compares both classes with dense
+matrices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +65,9 @@ def check_steps(steps: int) -> int:
     """Return the number of steps of a horizon; refuse what no table is made for."""
     found = check_int(steps, "steps", 1)
     if found > MAX_STEPS:
-        raise BadParameter("steps", found, f"a stream has at most {MAX_STEPS:,}", "take longer periods, every=, or fewer steps")
+        raise BadParameter(
+            "steps", found, f"a stream has at most {MAX_STEPS:,}", "take longer periods, every=, or fewer steps"
+        )
     return found
 
 
@@ -266,11 +269,13 @@ class Tree:
         return frozenset(found)
 
     def signed_nodes(self, step: int, window: int | None = None) -> dict[tuple[int, int], int]:
-        """Return the nodes of a running total, or of a window of so many steps, each with its sign. What both ends of a window
-        share cancels, and so does its noise."""
+        """Return the nodes of a running total, or of a window of so many steps, each with its sign.
+
+        What both ends of a window share cancels, and so does its noise.
+        """
         here = self.nodes(step)
         before = frozenset[tuple[int, int]]() if window is None or window >= step else self.nodes(step - window)
-        return {node: 1 for node in here - before} | {node: -1 for node in before - here}
+        return dict.fromkeys(here - before, 1) | dict.fromkeys(before - here, -1)
 
     def max_squares(self, at_most: int, apart: int) -> int:
         """As in `Factorisation`, as a bound: all events in one node of each level."""

@@ -1,36 +1,39 @@
 """The noise of a stream: what the whole horizon costs, and how far off each running total is.
 
 **What is private.** Two histories of the data are neighbours if they differ in what one unit contributed, at any of its
-steps: a unit that is there in one and not in the other, or (replace) that contributed something else. `state` lets a unit
-count in at most `at_most` steps, at least `apart` steps apart, with at most `max_groups` counters and `max_rows` rows in each
-per step; what it cut is never revised. Later data, and who looks at the stream, may depend on everything that was shown.
+steps: a unit that is there in one and not in the other, or (replace) that contributed something else. `state` lets a
+unit count in at most `at_most` steps, at least `apart` steps apart, with at most `max_groups` counters and `max_rows`
+rows in each per step; what it cut is never revised. Later data, and who looks at the stream, may depend on everything
+that was shown.
 
-**Proof** of the sensitivity. One unit's contributions are non-negative integers u_{s,i} ≤ r in steps s of a pattern S and counters
-i, at most m counters per step. C has no negative entry, so with G = CᵀC
+**Proof** of the sensitivity. One unit's contributions are non-negative integers u_{s,i} ≤ r in steps s of a pattern S
+and counters i, at most m counters per step. C has no negative entry, so with G = CᵀC
 
     Σ_i ‖C·u_i‖² ≤ r² Σ_{s,s'∈S} G_{ss'}·#{i: both s and s' count in i} ≤ m·r²·max_S ‖Σ_{s∈S} C_s‖² = m·r²·`max_squares`,
 
-and Σ_i ‖C·u_i‖₁ ≤ m·r·`max_sum`. A replaced unit moves C by u − v, both of this kind. G has no negative entry, so
-‖C(u − v)‖² ≤ ‖C·u‖² + ‖C·v‖²: twice as much; for one counter and one event it is r²·‖C_s − C_t‖² at most (a convex function of
+and Σ_i ‖C·u_i‖₁ ≤ m·r·`max_sum`. A replaced unit moves C by u − v, both of this kind. G has no negative entry, so ‖C(u −
+v)‖² ≤ ‖C·u‖² + ‖C·v‖²: twice as much; for one counter and one event it is r²·‖C_s − C_t‖² at most (a convex function of
 two sizes between 0 and r is largest at their ends), which is less than twice.
 
-**Proof** of the guarantee, Gaussian noise. What is released at step t is round((C·x)_t + N(0, σ²)), because C·x is an integer:
-post-processing of a Gaussian mechanism whose shift d_t between the two histories is fixed before its noise is drawn, and
-Σ_t d_t² ≤ Δ² whatever was released. That is a fully adaptive composition of Gaussian mechanisms with Σμ_t² ≤ (Δ/σ)², which is
-Δ/σ-GDP without loss [ST22; KTH23]; for factorisations it is the theorem on adaptive streams of [DEN22]. So one GaussianEvent
-with l2 = Δ is what ran: its whole curve holds, for any `at_most`. With discrete Gaussian noise only its ρ would.
+**Proof** of the guarantee, Gaussian noise. What is released at step t is round((C·x)_t + N(0, σ²)), because C·x is an
+integer: post-processing of a Gaussian mechanism whose shift d_t between the two histories is fixed before its noise is
+drawn, and Σ_t d_t² ≤ Δ² whatever was released. That is a fully adaptive composition of Gaussian mechanisms with Σμ_t² ≤
+(Δ/σ)², which is Δ/σ-GDP without loss [ST22; KTH23]; for factorisations it is the theorem on adaptive streams of [DEN22].
+So one GaussianEvent with l2 = Δ is what ran: its whole curve holds, for any `at_most`. With discrete Gaussian noise only
+its ρ would.
 
-**Proof**, Laplace noise. Of the nodes that end at step t, each moves by an integer that is fixed before its noise is drawn, and
-the sum of all moves is at most Δ₁ whatever was released. So the ratio of the probabilities of any outputs is at most
-e^{Δ₁/scale}. With one event per unit, the two histories agree until it happens and then differ by fixed amounts: the event
-is that of at most m·levels coordinates that each move by r. With several, one coordinate that moves by Δ₁ dominates: a shift by d and
-then, whatever is seen, shifts of Δ₁ − d are no easier to tell apart than one shift of Δ₁ (`accounting/dominating_pairs.py`).
+**Proof**, Laplace noise. Of the nodes that end at step t, each moves by an integer that is fixed before its noise is
+drawn, and the sum of all moves is at most Δ₁ whatever was released. So the ratio of the probabilities of any outputs is
+at most e^{Δ₁/scale}. With one event per unit, the two histories agree until it happens and then differ by fixed amounts:
+the event is that of at most m·levels coordinates that each move by r. With several, one coordinate that moves by Δ₁
+dominates: a shift by d and then, whatever is seen, shifts of Δ₁ − d are no easier to tell apart than one shift of Δ₁
+(`accounting/dominating_pairs.py`).
 
-**Intervals.** The error of a running total is Σ_j w_j·z_j for public weights w (`factorisation`). Rounded Gaussian noise is a
-normal part and a rounding part, independent, at most ½ each: with β₁ + β₂ = 1 − confidence it is at most
-z_{1−β₁/2}·σ·√Σw² + √(½·Σw²·ln(2/β₂)) but for β₁ + β₂ (Hoeffding's inequality). Laplace noise: the tail of the sum of so many draws
-(`mechanisms/weighted_sums.py`). Both are proven for the noise that is drawn, not for its normal approximation.
-"""
+**Intervals.** The error of a running total is Σ_j w_j·z_j for public weights w (`factorisation`). Rounded Gaussian noise
+is a normal part and a rounding part, independent, at most ½ each: with β₁ + β₂ = 1 − confidence it is at most
+z_{1−β₁/2}·σ·√Σw² + √(½·Σw²·ln(2/β₂)) but for β₁ + β₂ (Hoeffding's inequality). Laplace noise: the tail of the sum of so
+many draws (`mechanisms/weighted_sums.py`). Both are proven for the noise that is drawn, not for its normal
+approximation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,10 +111,10 @@ class SquareRootMechanism:
         """Return the running totals of all counters after a step, or their sums over a window, and bounds on the error of
         computing them in doubles.
 
-        **Proof** of the bounds: a sum of t products of doubles, each of which is rounded at most three times before, is off
-        by at most (t + 4)·2^-53/(1 − (t + 4)·2^-53) times the sum of their absolute values [Higham, Accuracy and Stability
-        of Numerical Algorithms, §3.1]; twice that is taken. B·C is not quite A (`SquareRoot.residual`), which is less.
-        """
+        **Proof** of the bounds: a sum of t products of doubles, each of which is rounded at most three times before, is
+        off by at most (t + 4)·2^-53/(1 − (t + 4)·2^-53) times the sum of their absolute values [Higham, Accuracy and
+        Stability of Numerical Algorithms, §3.1]; twice that is taken. B·C is not quite A (`SquareRoot.residual`), which
+        is less."""
         values = np.concatenate(measured[:step]).astype(np.float64)
         weights = self.matrix.weights[:step].copy()
         if window is not None and window < step:

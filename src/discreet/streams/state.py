@@ -1,25 +1,24 @@
 """The owner's state of a stream: the exact counts of past steps, what was measured of them, and in which steps each unit
 has counted.
 
-**What it is for.** A stream measures C·x, which needs the exact counts x_1..x_t of all past steps, and lets a unit count in at
-most `at_most` steps. Both are private, so neither may be in the ledger, which analysts read. They are in one SQLite file that
-only the owner may read (mode 0600), in the folder of the owner's state unless another is named.
+**What it is for.** A stream measures C·x, which needs the exact counts x_1..x_t of all past steps, and lets a unit count
+in at most `at_most` steps. Both are private, so neither may be in the ledger, which analysts read. They are in one
+SQLite file that only the owner may read (mode 0600), in the folder of the owner's state unless another is named.
 
-**The past is frozen.** Computing who counted when from the rows of the source, at every step anew, would let a unit whose rows
-were re-dated, deleted and entered again count more often than `at_most`, and would revise x_t of steps that were shown: a row
-that is re-dated once could cost as much as two events, and one re-dated at every step as much as all steps. So both are written
-down at their step, in one transaction, and never computed again. A unit's past decides alone whether it counts: never the rows
-of other units.
+**The past is frozen.** Computing who counted when from the rows of the source, at every step anew, would let a unit
+whose rows were re-dated, deleted and entered again count more often than `at_most`, and would revise x_t of steps that
+were shown: a row that is re-dated once could cost as much as two events, and one re-dated at every step as much as all
+steps. So both are written down at their step, in one transaction, and never computed again. A unit's past decides alone
+whether it counts: never the rows of other units.
 
 **Units** are kept as keyed hashes (BLAKE2b, 256 bits, a random key per stream), so that the file lists no identities.
 
-**One noise.** What is measured of a step, counts and noise, is written down in the same transaction as its counts, before the
-ledger records it. So whatever becomes of the ledger, a step has one noisy value, and no second one is ever drawn; and two
-processes that tick the same step record the same value.
+**One noise.** What is measured of a step, counts and noise, is written down in the same transaction as its counts,
+before the ledger records it. So whatever becomes of the ledger, a step has one noisy value, and no second one is ever
+drawn; and two processes that tick the same step record the same value.
 
-**Rollbacks.** Each step holds the end of the ledger's chain as it was then. A ledger that does not continue that chain is an
-older copy, whose debits were lost: `stream` refuses it.
-"""
+**Rollbacks.** Each step holds the end of the ledger's chain as it was then. A ledger that does not continue that chain
+is an older copy, whose debits were lost: `stream` refuses it."""
 
 import json
 import os
@@ -40,7 +39,8 @@ WAIT_SECONDS = 120.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stream (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, counts TEXT NOT NULL, measured TEXT NOT NULL, head INTEGER, hash BLOB);
+CREATE TABLE IF NOT EXISTS steps
+  (step INTEGER PRIMARY KEY, counts TEXT NOT NULL, measured TEXT NOT NULL, head INTEGER, hash BLOB);
 CREATE TABLE IF NOT EXISTS units (unit BLOB PRIMARY KEY, events INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID;
 """
 

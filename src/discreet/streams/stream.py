@@ -1,24 +1,23 @@
 """Streams: counters that are shown at every step of a horizon, paid for when they are opened.
 
-**Theory of operation.** `open_stream` calibrates the noise of the whole horizon, debits it as one event, and records what was
-opened, all of it public. Each `tick` then
+**Theory of operation.** `open_stream` calibrates the noise of the whole horizon, debits it as one event, and records
+what was opened, all of it public. Each `tick` then
 
 1. *looks* for the record of the step: if there is one, it is shown, and nothing else happens;
-2. *reads* the rows of the period, and in one transaction of the owner's state (`state`) *freezes* the step: its exact counts,
-   cut so that no unit counts too often, and C·x plus fresh noise, in integers (`factorisation`, `mechanism`);
+2. *reads* the rows of the period, and in one transaction of the owner's state (`state`) *freezes* the step: its exact
+   counts, cut so that no unit counts too often, and C·x plus fresh noise, in integers (`factorisation`, `mechanism`);
 3. *records* the noisy integers in the ledger, under an id of the step and a debit that costs nothing, since opening paid;
 4. *shows* what the ledger recorded.
 
-A crash before 2 ends leaves nothing: what the next tick draws is the first noise of the step. A crash after it leaves a frozen
-step, which the next tick records as it is. Two processes that tick the same step freeze it once, and show one record. Noise
-comes from the system's bits, and no key is kept from which it could be drawn again: the same noise on corrected counts would
-give the exact correction away.
+A crash before 2 ends leaves nothing: what the next tick draws is the first noise of the step. A crash after it leaves a
+frozen step, which the next tick records as it is. Two processes that tick the same step freeze it once, and show one
+record. Noise comes from the system's bits, and no key is kept from which it could be drawn again: the same noise on
+corrected counts would give the exact correction away.
 
-**Rollbacks.** A ledger restored from a backup has lost debits, and would measure steps again that were shown. A state restored
-from a backup has forgotten who counted, and counts that later steps rest on. So each knows of the other: the state holds
-the end of the ledger's chain at every step, and the ledger holds as many steps as the state, or one less. If both are restored
-together, only a head kept elsewhere shows it (`discreet ledger check --head`).
-"""
+**Rollbacks.** A ledger restored from a backup has lost debits, and would measure steps again that were shown. A state
+restored from a backup has forgotten who counted, and counts that later steps rest on. So each knows of the other: the
+state holds the end of the ledger's chain at every step, and the ledger holds as many steps as the state, or one less. If
+both are restored together, only a head kept elsewhere shows it (`discreet ledger check --head`)."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -362,7 +361,9 @@ class Stream:
         if moment < ends and step is None and last:
             return last
         if chosen > last + 1:
-            raise BadParameter("step", chosen, f"steps are measured in their order, and {last} are", f"tick {last + 1} first")
+            raise BadParameter(
+                "step", chosen, f"steps are measured in their order, and {last} are", f"tick {last + 1} first"
+            )
         if moment < ends:
             raise BadParameter("step", chosen, f"its period ends at {design.schedule.format(ends)}", "tick it then")
         return chosen
@@ -370,7 +371,9 @@ class Stream:
     def _measure(self, step: int) -> None:
         """Freeze and record the next step."""
         if self.session is None or self.state is None or self.bounded is None:
-            raise BadParameter("session", "missing", "a step reads the source", "load the stream with load_stream(session, …)")
+            raise BadParameter(
+                "session", "missing", "a step reads the source", "load the stream with load_stream(session, …)"
+            )
         self._check_state(step)
         tainted = self.bits is not None and self.bits is not SYSTEM
         public = {"unit": self.design.unit, "neighbours": self.design.participation.neighbours.definition}
@@ -409,7 +412,8 @@ class Stream:
         return self._counts
 
     def _read_contributions(self, step: int) -> list[Contribution]:
-        assert self.session is not None and self.bounded is not None
+        assert self.session is not None
+        assert self.bounded is not None
         bounded = _select_period(self.bounded, self.design.time, self.design.schedule.period(step))
         rows = self.session.executor.read(lambda engine: engine.read_contributions(bounded))
         counters = {key: i for i, key in enumerate(self.design.keys)}
@@ -428,7 +432,9 @@ class Stream:
             raise LedgerUnavailable(self._location, reason, hint)
         head = self.state.head
         if isinstance(self.account, LedgerAccount) and head is not None and not Ledger(self.account.store).continues(*head):
-            reason = f"it does not hold entry {head.number} as it was at the last step of a stream: an older copy was restored"
+            reason = (
+                f"it does not hold entry {head.number} as it was at the last step of a stream: an older copy was restored"
+            )
             raise LedgerCorrupted(self._location, reason)
         if step > 1:
             self._check_record(step - 1)
@@ -485,7 +491,7 @@ class Stream:
         return None if window is None else check_int(window, "window", 1)
 
 
-# -- what a stream can count -------------------------------------------------------------------------------------------------
+# -- what a stream can count -----------------------------------------------------------------------------------------------
 
 
 def _check_countable(bounded: BoundedQuery) -> str:
@@ -536,7 +542,7 @@ def _select_period(bounded: BoundedQuery, time: str, period: tuple[datetime, dat
     return replace(bounded, query=replace(bounded.query, where=ast.All(parts)))
 
 
-# -- names and hashes ------------------------------------------------------------------------------------------------------------
+# -- names and hashes ------------------------------------------------------------------------------------------------------
 
 
 def _check_name(name: str) -> str:
