@@ -2,7 +2,8 @@
 
 A child opens a stream and ticks it, and reports what it showed. It is killed just before its k-th system call that
 changes a file, for every k. Then the ledger, the owner's state and the reports are compared, and the same child is run
-again to its end, over rows that have changed."""
+again to its end, over rows that have changed.
+"""
 
 import json
 import os

@@ -90,8 +90,8 @@ def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str | None, dial
 
 
 def lower_contributions(bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Dialect) -> exp.Select:
-    """The statement for the rows of each (unit, group), not bounded yet: unit, rows, keys. For the owner's state of a stream,
-    which bounds them over time and is never shown."""
+    """The statement for the rows of each (unit, group), not bounded yet: unit, rows, keys. For the owner's state of a
+    stream, which bounds them over time and is never shown."""
     statement = Statement(bounded, source, unit, dialect)
     kept = statement.select_rows({})
     pairs = exp.select(column(UNIT), alias(exp.Count(this=exp.Star()), ROWS), *statement.keys, copy=False)

@@ -25,7 +25,8 @@ running total is the sum of one node per binary digit of t.
 exactly one of s and t. The top level has one node, of the first 2^L' steps, L' = ⌊log₂ n⌋. If it holds both, at most two
 nodes on each other level move: 2L'. If it holds s alone, the L' + 1 nodes of s move and those of t, of which there are
 at most as many as the n − 2^L' steps outside have binary digits. `tests/streams` compares both classes with dense
-matrices."""
+matrices.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import check_int
+from discreet._numbers import ceil_float, check_int
 from discreet.errors import BadParameter
 
 MAX_STEPS = 4096
@@ -140,6 +141,11 @@ class SquareRoot:
     def residual(self) -> Fraction:
         """The largest entry of A − B·C, exactly: about 2^-85. A running total is off by at most this times the sum of x."""
         return Fraction(max(map(abs, self._subtract_product(self.inverse))), 1 << FIXED_BITS)
+
+    @cached_property
+    def residual_bound(self) -> float:
+        """`residual` as a double, rounded up."""
+        return ceil_float(self.residual)
 
     def _subtract_product(self, inverse: Sequence[int]) -> list[int]:
         """Return 2^FIXED_BITS − Σ_i c_i·b_{j−i} for every j, exactly."""

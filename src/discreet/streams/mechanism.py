@@ -11,9 +11,9 @@ and counters i, at most m counters per step. C has no negative entry, so with G 
 
     Σ_i ‖C·u_i‖² ≤ r² Σ_{s,s'∈S} G_{ss'}·#{i: both s and s' count in i} ≤ m·r²·max_S ‖Σ_{s∈S} C_s‖² = m·r²·`max_squares`,
 
-and Σ_i ‖C·u_i‖₁ ≤ m·r·`max_sum`. A replaced unit moves C by u − v, both of this kind. G has no negative entry, so ‖C(u −
-v)‖² ≤ ‖C·u‖² + ‖C·v‖²: twice as much; for one counter and one event it is r²·‖C_s − C_t‖² at most (a convex function of
-two sizes between 0 and r is largest at their ends), which is less than twice.
+and Σ_i ‖C·u_i‖₁ ≤ m·r·`max_sum`. A replaced unit moves C by u − v, both of this kind. G has no negative entry, so
+‖C(u − v)‖² ≤ ‖C·u‖² + ‖C·v‖²: twice as much; for one counter and one event it is r²·‖C_s − C_t‖² at most (a convex
+function of two sizes between 0 and r is largest at their ends), which is less than twice.
 
 **Proof** of the guarantee, Gaussian noise. What is released at step t is round((C·x)_t + N(0, σ²)), because C·x is an
 integer: post-processing of a Gaussian mechanism whose shift d_t between the two histories is fixed before its noise is
@@ -29,11 +29,13 @@ the event is that of at most m·levels coordinates that each move by r. With sev
 dominates: a shift by d and then, whatever is seen, shifts of Δ₁ − d are no easier to tell apart than one shift of Δ₁
 (`accounting/dominating_pairs.py`).
 
-**Intervals.** The error of a running total is Σ_j w_j·z_j for public weights w (`factorisation`). Rounded Gaussian noise
-is a normal part and a rounding part, independent, at most ½ each: with β₁ + β₂ = 1 − confidence it is at most
-z_{1−β₁/2}·σ·√Σw² + √(½·Σw²·ln(2/β₂)) but for β₁ + β₂ (Hoeffding's inequality). Laplace noise: the tail of the sum of so
-many draws (`mechanisms/weighted_sums.py`). Both are proven for the noise that is drawn, not for its normal
-approximation."""
+**Intervals.** The error of a running total is Σ_j w_j·z_j for public weights w (`factorisation`). A rounded Gaussian draw
+is a normal one and a rounding error of at most ½, which is symmetric; both are independent over draws. With β₁ + β₂ = 1 −
+confidence, the normal parts exceed z_{1−β₁/2}·σ·√Σw² with probability β₁, and the rounding errors √(½·Σw²·ln(2/β₂)) with
+probability β₂ at most (Hoeffding's inequality); the two need not be independent of each other. Laplace noise: the tail of
+the sum of so many draws (`mechanisms/weighted_sums.py`). Both are proven for the noise that is drawn, not for its normal
+approximation.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,14 +116,15 @@ class SquareRootMechanism:
         **Proof** of the bounds: a sum of t products of doubles, each of which is rounded at most three times before, is
         off by at most (t + 4)·2^-53/(1 − (t + 4)·2^-53) times the sum of their absolute values [Higham, Accuracy and
         Stability of Numerical Algorithms, §3.1]; twice that is taken. B·C is not quite A (`SquareRoot.residual`), which
-        is less."""
+        is less.
+        """
         values = np.concatenate(measured[:step]).astype(np.float64)
         weights = self.matrix.weights[:step].copy()
         if window is not None and window < step:
             weights[window:] -= self.matrix.weights[: step - window]
         sizes = np.abs(self.matrix.weights[:step]) + np.abs(weights)
         slack = 2 * (step + 4) * 2.0**-53 * (sizes[::-1] @ np.abs(values))
-        slack += ceil_float(self.matrix.residual * 2 * MAX_COUNT * step)
+        slack += 2 * self.matrix.residual_bound * MAX_COUNT * step
         return np.asarray(weights[::-1] @ values), np.asarray(slack)
 
     def half_width(self, step: int, window: int | None, confidence: float) -> float:

@@ -18,7 +18,8 @@ before the ledger records it. So whatever becomes of the ledger, a step has one 
 drawn; and two processes that tick the same step record the same value.
 
 **Rollbacks.** Each step holds the end of the ledger's chain as it was then. A ledger that does not continue that chain
-is an older copy, whose debits were lost: `stream` refuses it."""
+is an older copy, whose debits were lost: `stream` refuses it.
+"""
 
 import json
 import os
@@ -36,6 +37,7 @@ from discreet.ledger.store import Head
 from discreet.streams.factorisation import MAX_COUNT
 
 WAIT_SECONDS = 120.0
+UNITS_PER_LOOK = 500
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stream (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -147,21 +149,22 @@ class StreamState:
         """Return the units that may count in this step, and write down that they do."""
         if at_most >= self._steps and apart == 1:  # none is ever cut, so nothing need be known of them
             return list(units)
-        run = self._connection.execute
-        run("CREATE TEMP TABLE IF NOT EXISTS present (unit BLOB PRIMARY KEY) WITHOUT ROWID")
-        run("DELETE FROM present")
-        self._connection.executemany("INSERT INTO present VALUES (?)", ((unit,) for unit in units))
-        run(
-            "DELETE FROM present WHERE unit IN (SELECT unit FROM units JOIN present USING (unit) "
-            "WHERE events >= ? OR ? - last < ?)",
-            (at_most, step, apart),
+        admitted = list(units)
+        known = {unit: (events, last) for unit, events, last in self._find_units(admitted)}
+        admitted = [
+            unit for unit in admitted if unit not in known or (known[unit][0] < at_most and step - known[unit][1] >= apart)
+        ]
+        self._connection.executemany(
+            "INSERT INTO units VALUES (?, 1, ?) ON CONFLICT (unit) DO UPDATE SET events = events + 1, last = excluded.last",
+            ((unit, step) for unit in admitted),
         )
-        run(
-            "INSERT INTO units SELECT unit, 1, ? FROM present WHERE true "
-            "ON CONFLICT (unit) DO UPDATE SET events = events + 1, last = excluded.last",
-            (step,),
-        )
-        return [row[0] for row in run("SELECT unit FROM present")]
+        return admitted
+
+    def _find_units(self, units: Sequence[bytes]) -> Iterator[tuple[bytes, int, int]]:
+        for start in range(0, len(units), UNITS_PER_LOOK):
+            part = units[start : start + UNITS_PER_LOOK]
+            marks = ",".join("?" * len(part))
+            yield from self._connection.execute(f"SELECT unit, events, last FROM units WHERE unit IN ({marks})", part)
 
     def _choose(self, unit: bytes, counters: Iterable[int], max_groups: int) -> Sequence[int]:
         """Return the counters that a unit counts in, in the order of a keyed hash of the unit and the counter."""

@@ -17,7 +17,8 @@ corrected counts would give the exact correction away.
 **Rollbacks.** A ledger restored from a backup has lost debits, and would measure steps again that were shown. A state
 restored from a backup has forgotten who counted, and counts that later steps rest on. So each knows of the other: the
 state holds the end of the ledger's chain at every step, and the ledger holds as many steps as the state, or one less. If
-both are restored together, only a head kept elsewhere shows it (`discreet ledger check --head`)."""
+both are restored together, only a head kept elsewhere shows it (`discreet ledger check --head`).
+"""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -323,7 +324,7 @@ class Stream:
         """Return a recorded step: running totals, or sums over a window of so many steps."""
         design, level = self.design, check_confidence(confidence)
         width = self._check_window(window)
-        if not 1 <= check_int(step, "step", 1) <= self.last_step:
+        if check_int(step, "step", 1) > len(self._measured) and step > self.last_step:
             raise BadParameter("step", step, f"{len(self._measured)} steps are recorded", "tick it first")
         values, slacks = design.mechanism.estimate(self._measured, step, width)
         error = design.mechanism.half_width(step, width, level)
@@ -382,9 +383,10 @@ class Stream:
             privacy_unit=privacy_unit_of(public), shared=False,
         )  # fmt: skip
         if not isinstance(paid, CachedAnswer):
-            measured = self._freeze(step)
-            self.account.record(paid, encode_answer({"step": step, "measured": measured}))
-        self._read_records()  # what was recorded first, by whichever process
+            recorded = self.account.record(paid, encode_answer({"step": step, "measured": self._freeze(step)}))
+        else:
+            recorded = paid.answer
+        self._measured.append(_decode_step(recorded))  # what was recorded first, by whichever process
         self._check_record(step)
 
     def _freeze(self, step: int) -> list[list[int]]:
@@ -455,7 +457,7 @@ class Stream:
             answer = self._find_record(step)
             if answer is None:
                 return
-            self._measured.append(np.array(msgspec.json.decode(answer)["measured"], np.int64))
+            self._measured.append(_decode_step(answer))
 
     def _find_record(self, step: int) -> bytes | None:
         id = _step_id(self.design.name, step)
@@ -489,6 +491,11 @@ class Stream:
 
     def _check_window(self, window: int | None) -> int | None:
         return None if window is None else check_int(window, "window", 1)
+
+
+def _decode_step(answer: bytes) -> Counts:
+    """Return what is recorded of a step: rows of C·x plus noise, one column per counter."""
+    return np.array(msgspec.json.decode(answer)["measured"], np.int64)
 
 
 # -- what a stream can count -----------------------------------------------------------------------------------------------
