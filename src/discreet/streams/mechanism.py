@@ -114,9 +114,8 @@ class SquareRootMechanism:
         computing them in doubles.
 
         **Proof** of the bounds: a sum of t products of doubles, each of which is rounded at most three times before, is
-        off by at most (t + 4)·2^-53/(1 − (t + 4)·2^-53) times the sum of their absolute values [Higham, Accuracy and
-        Stability of Numerical Algorithms, §3.1]; twice that is taken. B·C is not quite A (`SquareRoot.residual`), which
-        is less.
+        off by at most (t + 4)·2^-53/(1 − (t + 4)·2^-53) times the sum of their absolute values [Hig02, §3.1]; twice
+        that is taken. B·C is not quite A (`SquareRoot.residual`), which is added.
         """
         values = np.concatenate(measured[:step]).astype(np.float64)
         weights = self.matrix.weights[:step].copy()
