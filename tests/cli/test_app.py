@@ -41,6 +41,7 @@ from discreet.serve.config import read_config
 from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
 from discreet.session.session import Session
+from discreet.streams import Stream, load_stream, open_stream, read_stream
 from discreet.workload import publish, read_workload
 from tests.support.console import run, run_process
 
@@ -164,6 +165,9 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "serve check": (),
     "serve policy-accept": (),
     "serve invite": (),
+    "stream open": (connect, open_stream),
+    "stream tick": (connect, load_stream, Stream.tick),
+    "stream show": (open_ledger, Ledger.get_account, read_stream, Stream.show),
     "lab list": (),
     "lab show": (save_png,),
     "lab all": (save_png,),
@@ -185,8 +189,10 @@ ONLY_IN_PYTHON = {
     "publish": {"beside"},
     "audit": {"sharp"},
     "local decode": {"counts", "labels"},
+    "stream open": {"session", "currency", "delta", "token"},
+    "stream tick": {"session", "currency", "delta", "epsilon", "token", "now"},
 }
-"""Parameters that a command has no use for: the name of a frame, the pilot of a quote, the folder of a plan
+"""Parameters that a command has no use for: what the account of a stream has fixed, the clock, the name of a frame, the pilot of a quote, the folder of a plan
 as text, a search of the audit, the counts and the labels that decoding takes."""
 
 
