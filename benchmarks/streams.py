@@ -90,9 +90,9 @@ def measure_ticks() -> Section:
     """What a tick takes beside what is written: at the beginning and at the end of a long horizon."""
     section = Section(
         "Streams: a tick beside its writes",
-        f"Medians over 200 ticks of a stream of {TICKS} steps, {UNITS} units per step, without the engine. A step is written "
-        "twice: to the ledger (two commits) and, before, to the owner's state (one). Plain commits of that kind are timed in "
-        "turn with the ticks. The goal is at most 1 ms over the writes.",
+        f"Medians over 200 ticks of a stream of {TICKS} steps, {UNITS} units per step, without the engine. A step is "
+        "written twice: to the ledger (two commits) and, before, to the owner's state (one). Plain commits of that kind are "
+        "timed in turn with the ticks. The goal is at most 1 ms over the writes.",
         ["noise, files in", "steps", "tick", "ledger's writes", "state's write", "over both", "over the ledger's"],
     )
     folders = [None] if not os.access("/dev/shm", os.W_OK) else ["/dev/shm", None]

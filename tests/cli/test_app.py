@@ -192,8 +192,8 @@ ONLY_IN_PYTHON = {
     "stream open": {"session", "currency", "delta", "token"},
     "stream tick": {"session", "currency", "delta", "epsilon", "token", "now"},
 }
-"""Parameters that a command has no use for: what the account of a stream has fixed, the clock, the name of a frame, the pilot of a quote, the folder of a plan
-as text, a search of the audit, the counts and the labels that decoding takes."""
+"""Parameters that a command has no use for: what the account of a stream has fixed, the clock, the name of a frame, the
+pilot of a quote, the folder of a plan as text, a search of the audit, the counts and the labels that decoding takes."""
 
 
 def test_every_command_is_in_the_table() -> None:

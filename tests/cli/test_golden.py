@@ -47,8 +47,8 @@ discreet local collection colours --values red,green --epsilon 2 --lifetime 10
 
 WARDS = "--unit id --keys ward=north,south"
 OPEN_STREAM = (
-    f'discreet stream open visits.csv "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" {WARDS} --name visits --time day '
-    "--start 2026-03-01 --steps 92 --at-most 3 --apart 7 --epsilon 1 --ledger streams.ledger"
+    f'discreet stream open visits.csv "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" {WARDS} --name visits '
+    "--time day --start 2026-03-01 --steps 92 --at-most 3 --apart 7 --epsilon 1 --ledger streams.ledger"
 )
 TICK = f"discreet stream tick visits.csv {WARDS} --name visits --ledger streams.ledger"
 ACCOUNT = "discreet ledger open streams.ledger --account wards --epsilon 2 --delta 1e-6"
