@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
     from discreet.query.builder import col, count, count_units, select, when
     from discreet.session.connect import connect
-    from discreet.streams import Stream, load_stream, open_stream, read_stream
+    from discreet.streams import load_stream, open_stream, read_stream
     from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
     from discreet.workload import Workload, WorkloadQuery, publish, read_workload
@@ -105,7 +105,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
         "discreet.query.builder": "col count count_units select when",
         "discreet.session.connect": "connect",
-        "discreet.streams": "Stream load_stream open_stream read_stream",
+        "discreet.streams": "load_stream open_stream read_stream",
         "discreet.testing": "assert_private",
         "discreet.units": "Neighbours Sensitivity",
         "discreet.workload": "Workload WorkloadQuery publish read_workload",
@@ -176,7 +176,6 @@ __all__ = [
     "SourceQuarantined",
     "SourceRefused",
     "SparseVector",
-    "Stream",
     "Sum",
     "TheoremNotApplicable",
     "Threshold",

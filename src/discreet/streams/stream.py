@@ -38,8 +38,9 @@ from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, Qu
 from discreet.events import NO_EVENT, Composition
 from discreet.ledger.account import Account, CachedAnswer, IdTaken, validate_name
 from discreet.ledger.chain import Ledger, LedgerAccount
-from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
+from discreet.ledger.entries import EntryKeys, encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.owner_state import default_state_folder
+from discreet.ledger.store import decode_stored
 from discreet.noise import SYSTEM, Bits
 from discreet.query import ast
 from discreet.query.aggregates import CountRows
@@ -168,7 +169,7 @@ def open_stream(
         BudgetExceeded: the horizon does not fit the account. Nothing is charged.
         QueryRefused: a stream cannot count this.
     """
-    bounded = session.discovery.bound(query)
+    bounded = _require_session(session).discovery.bound(query)
     column = _check_countable(bounded)
     schedule = Schedule.parse(every, start)
     _check_time(bounded, time, schedule)
@@ -221,7 +222,7 @@ def load_stream(session: Session, name: str, *, state: str | Path | None = None)
     Raises:
         BadParameter: there is none of this name, or it was opened on another source, or with other declarations.
     """
-    account = _require_ledger(session.account)
+    account = _require_ledger(_require_session(session).account)
     design, measurement, entry = _find_opening(account, name)
     if _hash_design(design.to_dict(), session) != measurement:
         reason = "it was opened on another source, or with other declarations about it"
@@ -242,8 +243,8 @@ def list_streams(account: LedgerAccount) -> tuple[StreamDesign, ...]:
     found = list[StreamDesign]()
     with account.store.read_transaction() as transaction:
         for stored in transaction.iter_entries("debit"):
-            id = None if stored.keys is None else stored.keys.id
-            if stored.keys is not None and stored.keys.account == account.initial_state.name and is_opening_id(id or ""):
+            keys = stored.keys or EntryKeys.of(decode_stored(transaction, stored))
+            if keys.account == account.initial_state.name and is_opening_id(keys.id or ""):
                 answer = transaction.find_answer(stored.number)
                 found += [] if answer is None else [StreamDesign.from_dict(msgspec.json.decode(answer))]
     return tuple(found)
@@ -264,6 +265,15 @@ class Stream:
     _measured: list[Counts] = field(default_factory=list)  # what is recorded, per step; grows as steps are recorded
     _counts: list[list[int]] = field(default_factory=list)  # the owner's exact counts, per step
     _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __copy__(self) -> "Stream":
+        """Return the stream itself: a copy would share its state."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be pickled or copied deeply: it holds the owner's state."""
+        reason = "it holds the owner's state, which is exact"
+        raise BadParameter("stream", "to be pickled or copied deeply", reason, "load it again with load_stream")
 
     def __repr__(self) -> str:
         design, taken = self.design, self.design.participation
@@ -553,6 +563,8 @@ def _select_period(bounded: BoundedQuery, time: str, period: tuple[datetime, dat
 
 
 def _check_name(name: str) -> str:
+    if not isinstance(name, str):
+        raise BadParameter("name", repr(name), "not a text", 'name the stream, name="visits"')
     found = validate_name(name, "name")
     if len(found) > MAX_NAME_LENGTH or "/" in found:
         reason = f"names of streams have at most {MAX_NAME_LENGTH} characters and no slash"
@@ -593,6 +605,15 @@ def _find_opening(account: LedgerAccount, name: str) -> tuple[StreamDesign, str,
     if answer is None:
         raise BadParameter("name", repr(name), "it was debited and not opened", "open it again; that is free")
     return StreamDesign.from_dict(msgspec.json.decode(answer)), debit.measurement, debit.number
+
+
+def _require_session(session: Session) -> Session:
+    if not isinstance(session, Session):
+        reason = "not a session on a source" if not hasattr(session, "ask") else "a stream reads the source itself"
+        raise BadParameter(
+            "session", type(session).__name__, reason, 'open one: connect("visits.csv", ledger="hr.ledger", …)'
+        )
+    return session
 
 
 def _require_ledger(account: Account) -> LedgerAccount:
