@@ -280,7 +280,7 @@ class Jobs:
         job, moment = running.job, self.delivery.find_moment(running)
 
         def end() -> bool:
-            # durable: who sees the answer remembers the head, and takes a ledger that does not know it for one that was set back
+            # durable: who sees the answer remembers the head, and takes a ledger without it for one that was set back
             with self.control.transaction():
                 self.tables.save_accounts(states, head)
                 return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=not has_paid)
