@@ -1,0 +1,1 @@
+"""Synthetic rows from paid measurements: a tree model, and an adaptive one."""
