@@ -22,7 +22,7 @@ import jax  # noqa: E402
 jax.config.update("jax_enable_x64", True)
 
 import numpy as np  # noqa: E402
-from mbi import Dataset, Domain, LinearMeasurement, estimation  # noqa: E402
+from mbi import Dataset, Domain, LinearMeasurement, WeightedQuery, estimation  # noqa: E402
 
 
 def merge_rare(codes, tables, sigma):
@@ -64,10 +64,9 @@ def run(codes, sizes, rho, steps, generator):
     data = Dataset({name: merged[:, i] for i, name in enumerate(names)}, Domain(tuple(names), tuple(new_sizes)))
     measurements = []
     for i, name in enumerate(names):
-        table = np.array([noisy[i][group].sum() for group in groups[i]])
-        weights = np.sqrt([len(group) for group in groups[i]])
-        spread = float(sigma * weights.max()) if weights.max() > 1 else float(sigma)
-        measurements.append(LinearMeasurement(table, (name,), spread))
+        weights = np.array([1 / np.sqrt(len(group)) for group in groups[i]])  # a merged value has the noise of several
+        table = weights * [noisy[i][group].sum() for group in groups[i]]
+        measurements.append(LinearMeasurement(table, (name,), float(sigma), WeightedQuery(weights)))
     estimator = estimation.MirrorDescent()
     model = estimator.estimate(data.domain, list(measurements), iters=steps)
     edges = choose_tree(data, model, names, rho / 3, generator)

@@ -1,6 +1,6 @@
 """The adaptive model: rounds choose the table that the model gets most wrong, measure it, and fit the model again.
 
-**Theory of operation.** The loop is that of AIM [MMS22], the reconstruction that of residuals [MSTB26]. After all one-way tables,
+**Theory of operation.** The loop is that of AIM [MMSM22], the reconstruction that of residuals [MFX24]. After all one-way tables,
 each round
 
 1. scores every candidate r by w_r·(‖M_r x − M_r p‖₁ − √(2/π)·σ·cells), p the model so far, scaled to its noisy total, and w_r a

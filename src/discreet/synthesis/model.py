@@ -15,7 +15,7 @@ the tables on the edges come out as the model has them, to about one row a cell;
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,7 @@ from discreet.synthesis.cells import Floats, Margin
 from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.tree import TreeMeasurements, project_to_simplex
 
-if TYPE_CHECKING:
-    from discreet.synthesis.files import SyntheticTable
-
-SCALING_ROUNDS = 50
+SCALING_ROUNDS = 20
 SCALING_ERROR = 1e-9
 """Edges are scaled to the margins of their columns until they are so near, in shares, or so often."""
 
@@ -103,14 +100,6 @@ class TreeModel:
             raise BadParameter("rows", repr(rows), "no number of rows", 'give a number, or "auto" for the noisy total')
         return check_int(rows, "rows", 1)
 
-    def draw_table(
-        self, rows: int | Literal["auto"] = "auto", generator: np.random.Generator | None = None
-    ) -> "SyntheticTable":
-        """Return synthetic rows with the warning that their files carry."""
-        from discreet.synthesis.files import SyntheticTable
-
-        return SyntheticTable(self.sample(rows, generator), self.measurements.plan.sizes)
-
 
 def fit(measurements: TreeMeasurements) -> TreeModel:
     """Return the tree model of the measurements."""
@@ -149,9 +138,10 @@ def fuse_columns(
 
 
 def scale_to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Return the table scaled to these sums of its rows and columns, starting a little inside where it is 0.
+    """Return a table with these sums of its rows and columns, near the one that is given.
 
-    A row whose cells are all 0, though its sum is not, is drawn as if the columns were independent.
+    Rows and columns are scaled in turn, starting a little inside where the table is 0. What is missing in the end is added
+    as a product, which makes the sums exact [AWR17, Alg. 2].
     """
     scaled = table + 1e-9 * np.outer(rows, columns)
     for _ in range(SCALING_ROUNDS):
@@ -160,7 +150,10 @@ def scale_to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
         scaled *= _divide(columns, sums)
         if np.abs(sums - columns).sum() < SCALING_ERROR:
             break
-    return scaled
+    scaled *= np.minimum(_divide(rows, scaled.sum(1)), 1.0)[:, None]
+    scaled *= np.minimum(_divide(columns, scaled.sum(0)), 1.0)
+    short, narrow = rows - scaled.sum(1), columns - scaled.sum(0)
+    return scaled + np.outer(np.maximum(short, 0.0), np.maximum(narrow, 0.0)) / max(float(short.sum()), 1e-300)
 
 
 def _divide(wanted: Floats, found: Floats) -> Floats:
