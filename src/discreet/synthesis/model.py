@@ -152,8 +152,9 @@ def scale_to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
             break
     scaled *= np.minimum(_divide(rows, scaled.sum(1)), 1.0)[:, None]
     scaled *= np.minimum(_divide(columns, scaled.sum(0)), 1.0)
-    short, narrow = rows - scaled.sum(1), columns - scaled.sum(0)
-    return scaled + np.outer(np.maximum(short, 0.0), np.maximum(narrow, 0.0)) / max(float(short.sum()), 1e-300)
+    short, narrow = np.maximum(rows - scaled.sum(1), 0.0), np.maximum(columns - scaled.sum(0), 0.0)
+    missing = max(float(short.sum()), float(narrow.sum()))
+    return scaled + np.outer(short, narrow) / missing if missing > SCALING_ERROR**2 else scaled
 
 
 def _divide(wanted: Floats, found: Floats) -> Floats:
