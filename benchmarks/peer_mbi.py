@@ -44,6 +44,7 @@ def choose_tree(data, model, columns, rho, generator):
     for pair in combinations(columns, 2):
         expected = np.asarray(model.project(pair).datavector())
         gaps[pair] = np.abs(np.asarray(data.project(pair).datavector()) - expected).sum()
+    assert np.isfinite(list(gaps.values())).all()
     part, edges = {column: column for column in columns}, []
     epsilon = np.sqrt(8 * rho / (len(columns) - 1))
     for _ in range(len(columns) - 1):
@@ -67,14 +68,15 @@ def run(codes, sizes, rho, steps, generator):
         weights = np.array([1 / np.sqrt(len(group)) for group in groups[i]])  # a merged value has the noise of several
         table = weights * [noisy[i][group].sum() for group in groups[i]]
         measurements.append(LinearMeasurement(table, (name,), float(sigma), WeightedQuery(weights)))
+    total = float(np.average([table.sum() for table in noisy], weights=[1 / n for n in sizes]))  # least variance
     estimator = estimation.MirrorDescent()
-    model = estimator.estimate(data.domain, list(measurements), iters=steps)
+    model = estimator.estimate(data.domain, list(measurements), known_total=total, iters=steps)
     edges = choose_tree(data, model, names, rho / 3, generator)
     sigma = np.sqrt(3 * len(edges) / (2 * rho))
     for edge in edges:
         table = np.asarray(data.project(edge).datavector())
         measurements.append(LinearMeasurement(table + generator.normal(0, sigma, table.size), edge, float(sigma)))
-    model = estimator.estimate(data.domain, measurements, iters=steps)
+    model = estimator.estimate(data.domain, measurements, known_total=total, iters=steps)
     rows = model.synthetic_data().to_dict()
     out = np.empty((len(rows[names[0]]), len(sizes)), np.int64)
     for i, name in enumerate(names):

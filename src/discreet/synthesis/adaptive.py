@@ -52,6 +52,9 @@ SELECTION_SHARE = Fraction(1, 10)
 COLUMN_SHARE = Fraction(1, 4)
 """The share of ρ for the one-way tables."""
 
+HELD_BACK = Fraction(1, 1 << 40)
+"""The share of ρ that is not spent: an account rounds its sums up, and the last round must still fit."""
+
 MAX_TABLE_CELLS = 1 << 16
 """A table with more cells is no candidate."""
 
@@ -114,7 +117,7 @@ class AdaptiveSynthesis:
     @cached_property
     def column_noise(self) -> Noise:
         """The noise of a one-way table."""
-        share = COLUMN_SHARE if self.candidates else Fraction(1)
+        share = COLUMN_SHARE if self.candidates else 1 - HELD_BACK
         return choose_noise(self.rho * share / len(self.sizes), self.sensitivity)
 
     def measure(
@@ -125,7 +128,7 @@ class AdaptiveSynthesis:
             raise AssertionError("these cells are for another plan")
         draw = np.random.default_rng() if generator is None else generator
         columns = repeat(table_event(self.column_noise, self.sensitivity), len(self.sizes))
-        budget, events = zcdp_filter(self.rho).charge(columns), [columns]
+        budget, events = zcdp_filter(self.rho * (1 - HELD_BACK)).charge(columns), [columns]
         _check_receipt(pay(columns), columns)
         tables = list(measure_tables(cells, ((column,) for column in range(len(self.sizes))), self.column_noise, bits))
         model = fit_rows(self.sizes, tables, draw)
