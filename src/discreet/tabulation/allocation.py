@@ -25,8 +25,8 @@ Where that is slow, which is where many a_A are to vanish, Newton's method follo
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isfinite
-from typing import Any
+from math import inf, isfinite, isqrt
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -38,7 +38,7 @@ from discreet.tabulation.margins import Floats, Lattice, Margin
 
 SLACK = 1e-12
 """More than the rounding of objectives, variances and bounds in doubles, relative: sums of positive numbers."""
-MAX_MULTIPLICATIONS, MAX_SPARSE_MULTIPLICATIONS = 400, 20_000
+MAX_MULTIPLICATIONS, MAX_SPARSE_MULTIPLICATIONS = 1500, 20_000
 MAX_NEWTON_TABLES = 3000
 """Newton's method solves dense systems of so many equations at most; more tables are left to multiplication."""
 MAX_NEWTON_STEPS = 200
@@ -126,8 +126,6 @@ def round_sigmas(allocation: Allocation, budget: Number) -> dict[Margin, Fractio
 
 def _root_down(square: Fraction) -> Fraction:
     """The square root, rounded down to ROOT_BITS significant bits."""
-    from math import isqrt
-
     shift = ROOT_BITS - (square.numerator.bit_length() - square.denominator.bit_length()) // 2
     scaled = square * Fraction(4) ** shift
     return Fraction(isqrt(scaled.numerator // scaled.denominator)) / Fraction(2) ** shift
@@ -191,28 +189,11 @@ class _Problem:
                 return _Found(shares, bound, step)
             shares = shares * np.sqrt(steepness / objective)
             shares /= shares.sum()
-        return self._follow_barrier(shares, bound, gap, step) if count <= MAX_NEWTON_TABLES else _Found(shares, bound, step)
-
-    def _follow_barrier(self, shares: Floats, bound: float, gap: float, step: int) -> _Found:
-        """Minimise Σ charge/τ + Σ a − Σ (ln a)/t for rising t; at the minimum g = 1 − 1/(t·a), so the bound is near."""
-        dense, count = self.averaging.toarray(), len(shares)
-        objective, _ = self.evaluate(shares)
-        a = np.maximum(shares, 1e-9 / count) * objective**0.5
-
-        def derive(a: Floats, t: float) -> tuple[float, Floats, Any]:
-            tau = dense @ a
-            ratio = self.charges / tau
-            gradient = 1 - dense.T @ (ratio / tau) - 1 / (t * a)
-            hessian = (dense.T * (2 * ratio / tau**2)) @ dense
-            hessian.flat[:: count + 1] += 1 / (t * a**2)
-            return float(ratio.sum() + a.sum() - np.log(a).sum() / t), gradient, hessian
-
-        def certify(a: Floats) -> tuple[Floats, float, float]:
-            shares = a / a.sum()
-            objective, steepness = self.evaluate(shares)
-            return shares, objective, objective**2 / float(steepness.max())
-
-        return _follow(a, derive, certify, bound, gap, step)
+        found = _Found(shares, bound, step)
+        if count > MAX_NEWTON_TABLES:
+            return found
+        start = np.maximum(shares, 1e-9 / count)
+        return _follow(_WeightBarrier(self), start * self.evaluate(start)[0] ** 0.5, found, gap)
 
 
 @dataclass(frozen=True)
@@ -254,73 +235,116 @@ class _ErrorProblem:
             shares /= shares.sum()
             multipliers = multipliers * (ratios / largest)
             multipliers /= multipliers.sum()
-        return self._follow_barrier(best, bound, gap, step) if count <= MAX_NEWTON_TABLES else _Found(best, bound, step)
-
-    def _follow_barrier(self, shares: Floats, bound: float, gap: float, step: int) -> _Found:
-        """Minimise Σ a − Σ (ln(limit − Var) + ln a)/t for rising t; 1/(t·(limit − Var)) are the multipliers."""
-        dense, rows, count = self.averaging.toarray(), self.rebuilding.toarray(), len(shares)
-        a = np.maximum(shares, 1e-9 / count)
-        a *= 2 * self.evaluate(a)
-
-        def derive(a: Floats, t: float) -> tuple[float, Floats, Any]:
-            tau = dense @ a
-            left = self.limits - rows @ (1 / tau)
-            if not (left > 0).all():
-                return inf, a, None
-            slopes = (rows / tau**2) @ dense  # −∂Var/∂a
-            gradient = 1 - slopes.T @ (1 / left) / t - 1 / (t * a)
-            hessian = (dense.T * (2 * (rows.T @ (1 / left)) / tau**3 / t)) @ dense + (slopes.T / left**2 / t) @ slopes
-            hessian.flat[:: count + 1] += 1 / (t * a**2)
-            return float(a.sum() - (np.log(left).sum() + np.log(a).sum()) / t), gradient, hessian
-
-        def certify(a: Floats) -> tuple[Floats, float, float]:
-            left = self.limits - rows @ (1 / (dense @ a))
-            multipliers = self.limits / left
-            shares = a / a.sum()
-            return shares, self.evaluate(shares), self.bound(shares, multipliers / multipliers.sum())[0]
-
-        return _follow(a, derive, certify, bound, gap, step)
+        found = _Found(best, bound, step)
+        if count > MAX_NEWTON_TABLES:
+            return found
+        start = np.maximum(best, 1e-9 / count)
+        return _follow(_ErrorBarrier(self), start * 2 * self.evaluate(start), found, gap)
 
 
-def _follow(
-    a: Floats,
-    derive: Callable[[Floats, float], tuple[float, Floats, Any]],
-    certify: Callable[[Floats], tuple[Floats, float, float]],
-    bound: float,
-    gap: float,
-    step: int,
-) -> _Found:
-    """Newton's method with step halving, each t from the solution of the last, until the certificate is good enough."""
-    t = 10 * len(a) / float(a.sum())
-    best, factor, low = certify(a)
-    bound = max(bound, low)
-    for _ in range(MAX_NEWTON_STEPS):
-        step += 1
-        a, decrement = _step(a, derive, t)
-        if decrement < 1e-2:
-            shares, objective, low = certify(a)
+class _Barrier(Protocol):
+    """A problem with a logarithmic barrier of weight 1/t, and the certificate of its points."""
+
+    terms: int  # logarithms in the barrier: at the minimum for t, the objective is about terms/t above the least
+
+    def value(self, a: Floats, t: float) -> float:
+        """Return the objective with the barrier; ∞ outside it."""
+        ...
+
+    def derive(self, a: Floats, t: float) -> tuple[Floats, Floats]:
+        """Return gradient and Hessian of the value."""
+        ...
+
+    def certify(self, a: Floats) -> tuple[Floats, float, float]:
+        """Return the shares of a, their objective at budget 1 and a lower bound on every objective."""
+        ...
+
+
+class _WeightBarrier:
+    """Σ charge/τ + Σ a − Σ (ln a)/t. At the minimum g = 1 − 1/(t·a), so the bound f²/max g is near."""
+
+    def __init__(self, problem: _Problem) -> None:
+        self.problem, self.dense = problem, problem.averaging.toarray()
+        self.terms = len(self.dense)
+
+    def value(self, a: Floats, t: float) -> float:
+        return float((self.problem.charges / (self.dense @ a)).sum() + a.sum() - np.log(a).sum() / t)
+
+    def derive(self, a: Floats, t: float) -> tuple[Floats, Floats]:
+        tau = self.dense @ a
+        ratio = self.problem.charges / tau**2
+        hessian = (self.dense.T * (2 * ratio / tau)) @ self.dense
+        hessian.flat[:: self.terms + 1] += 1 / (t * a**2)
+        return 1 - self.dense.T @ ratio - 1 / (t * a), hessian
+
+    def certify(self, a: Floats) -> tuple[Floats, float, float]:
+        shares = a / a.sum()
+        objective, steepness = self.problem.evaluate(shares)
+        return shares, objective, objective**2 / float(steepness.max())
+
+
+class _ErrorBarrier:
+    """Σ a − Σ (ln(limit − Var) + ln a)/t. At the minimum 1/(t·(limit − Var)) are the multipliers λ."""
+
+    def __init__(self, problem: _ErrorProblem) -> None:
+        self.problem, self.dense, self.rows = problem, problem.averaging.toarray(), problem.rebuilding.toarray()
+        self.terms = len(self.dense) + len(self.rows)
+
+    def _left(self, a: Floats) -> Floats:
+        return np.asarray(self.problem.limits - self.rows @ (1 / (self.dense @ a)))
+
+    def value(self, a: Floats, t: float) -> float:
+        left = self._left(a)
+        return float(a.sum() - (np.log(left).sum() + np.log(a).sum()) / t) if (left > 0).all() else inf
+
+    def derive(self, a: Floats, t: float) -> tuple[Floats, Floats]:
+        tau, left = self.dense @ a, self._left(a)
+        slopes = (self.rows / tau**2) @ self.dense  # −∂Var/∂a
+        hessian = (self.dense.T * (2 * (self.rows.T @ (1 / left)) / tau**3 / t)) @ self.dense
+        hessian += (slopes.T / left**2 / t) @ slopes
+        hessian.flat[:: len(self.dense) + 1] += 1 / (t * a**2)
+        return 1 - slopes.T @ (1 / left) / t - 1 / (t * a), hessian
+
+    def certify(self, a: Floats) -> tuple[Floats, float, float]:
+        shares, multipliers = a / a.sum(), self.problem.limits / self._left(a)
+        return shares, self.problem.evaluate(shares), self.problem.bound(shares, multipliers / multipliers.sum())[0]
+
+
+def _follow(barrier: _Barrier, a: Floats, found: _Found, gap: float) -> _Found:
+    """Newton's method, each t from the minimum for the last, until the certificate is good enough."""
+    best, factor, bound = barrier.certify(a)
+    bound, step, t = max(bound, found.lower_bound), found.steps, 10 * barrier.terms / float(a.sum())
+    for step in range(found.steps + 1, found.steps + MAX_NEWTON_STEPS):
+        a, decrement = _step(barrier, a, t)
+        if decrement < 0.1:
+            shares, objective, low = barrier.certify(a)
             bound = max(bound, low)
             if objective < factor:
                 best, factor = shares, objective
             if factor <= bound * (1 + gap):
                 break
-            t *= 8
+            last = barrier.terms / (t * float(a.sum())) < gap / 4
+            if not last:
+                t *= 10
+            elif decrement < 1e-16:
+                break  # doubles give no more
     return _Found(best, bound, step)
 
 
-def _step(a: Floats, derive: Callable[[Floats, float], tuple[float, Floats, Any]], t: float) -> tuple[Floats, float]:
-    """One step of Newton's method in ln a's scale, and its decrement: how much the barrier function may still fall, times t."""
-    value, gradient, hessian = derive(a, t)
-    scaled = hessian * a * a[:, None]
+def _step(barrier: _Barrier, a: Floats, t: float) -> tuple[Floats, float]:
+    """Take one step of Newton's method, scaled by a; return its decrement too: twice what t·value may still fall."""
+    gradient, hessian = barrier.derive(a, t)
     try:
-        move = -cho_solve(cho_factor(scaled), gradient * a) * a
+        move = -cho_solve(cho_factor(hessian * a * a[:, None]), gradient * a) * a
     except LinAlgError:
         return a, 0.0
     fall = -float(gradient @ move)
     length = min(1.0, 0.99 / max(1e-300, float((-move / a).max())))
+    value = barrier.value(a, t) if fall * t > 0.05 else inf  # near the minimum the whole step is right
     while length > 1e-12:
         moved = a + length * move
-        if derive(moved, t)[0] <= value - length * fall / 4 + 1e-15 * abs(value):
+        after = barrier.value(moved, t)
+        if isfinite(after) and after <= value - length * fall / 4:
             return moved, fall * t
         length /= 2
     return a, 0.0
