@@ -1,25 +1,26 @@
 """How a budget is divided over tables: the noise of each table that makes the estimates of all wanted tables best together.
 
 *The problem.* A table A may be measured with precision a_A = 1/variance. The precisions add up to the budget (Σ 1/σ² = 2ρ
-for counts under add/remove of one row). With τ_b = Σ_{A⊇b} a_A/N_{A∖b} (see `residuals`), each cell of a wanted table B gets
+for counts under add/remove of one row). With τ_b = Σ_{A⊇b} a_A/N_{A∖b} (see `residuals`), each cell of a wanted table B
+gets
 
     Var_B(a) = Σ_{b⊆B} p_b/(N_{B∖b}² τ_b).
 
-`allocate` minimises f(a) = Σ_B w_B N_B Var_B(a) = Σ_b q_b/τ_b over a ≥ 0, Σ a = 1; `allocate_for_errors` minimises Σ a such that
-Var_B(a) ≤ v_B for given v. Tables that may be measured are all that lie in a wanted one. Both problems are convex.
+`allocate` minimises f(a) = Σ_B w_B N_B Var_B(a) = Σ_b q_b/τ_b over a ≥ 0, Σ a = 1; `allocate_for_errors` minimises Σ a such
+that Var_B(a) ≤ v_B for given v. Tables that may be measured are all that lie in a wanted one. Both problems are convex.
 
 *The certificate.* Let g_A = −∂f/∂a_A = Σ_{b⊆A} q_b/(N_{A∖b} τ_b²).
 
-**Proof** (weak duality) that no a' with Σ a' = 1 has f(a') < f(a)²/max g. By Cauchy–Schwarz, Σ_b q_b/τ'_b · Σ_b q_b τ'_b/τ_b² ≥
-(Σ_b q_b/τ_b)² = f(a)². The second factor is Σ_A a'_A g_A ≤ max g. ∎
+**Proof** (weak duality) that no a' with Σ a' = 1 has f(a') < f(a)²/max g. By Cauchy–Schwarz, Σ_b q_b/τ'_b · Σ_b q_b
+τ'_b/τ_b² ≥ (Σ_b q_b/τ_b)² = f(a)². The second factor is Σ_A a'_A g_A ≤ max g. ∎
 
 **Proof** that Σ a ≥ f*(λ)/Σ_B λ_B v_B for every a with Var_B(a) ≤ v_B and every λ ≥ 0, where f*(λ) is the least value of
-f_λ = Σ_B λ_B Var_B at budget 1. Let S = Σ a. Var is inversely proportional to a scaling of a, so f*(λ) ≤ f_λ(a/S) = S·f_λ(a) ≤
-S·Σ λ_B v_B. ∎ With the first bound in place of f*(λ), any λ and any a certify a lower bound.
+f_λ = Σ_B λ_B Var_B at budget 1. Let S = Σ a. Var is inversely proportional to a scaling of a, so f*(λ) ≤ f_λ(a/S) =
+S·f_λ(a) ≤ S·Σ λ_B v_B. ∎ With the first bound in place of f*(λ), any λ and any a certify a lower bound.
 
 So the iterations below need no proof: what they return carries its own bound, and a better iteration would change no claim.
-They multiply: a_A ← a_A·√(g_A/f), which leaves exactly the optimum fixed, and likewise λ_B v_B ← λ_B v_B·Var_B/v_B, normalised.
-Where that is slow, which is where many a_A are to vanish, Newton's method follows a logarithmic barrier.
+They multiply: a_A ← a_A·√(g_A/f), which leaves exactly the optimum fixed, and likewise λ_B v_B ← λ_B v_B·Var_B/v_B,
+normalised. Where that is slow, which is where many a_A are to vanish, Newton's method follows a logarithmic barrier.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ from scipy.sparse import csr_array
 
 from discreet._numbers import Number, check_positive
 from discreet.errors import BadParameter
+from discreet.tabulation.intervals import sigma_for_variance
 from discreet.tabulation.margins import Floats, Lattice, Margin
 
 SLACK = 1e-12
@@ -81,7 +83,10 @@ def allocate(sizes: Sequence[int], weights: Mapping[Margin, float], *, gap: floa
     pruned, objective = _prune(found.shares, lambda shares: problem.evaluate(shares)[0], found.lower_bound * (1 + gap))
     scale = float(charges.sum())
     return Allocation(
-        _list_precisions(lattice, pruned), objective * scale * (1 + SLACK), found.lower_bound * scale * (1 - SLACK), found.steps
+        _list_precisions(lattice, pruned),
+        objective * scale * (1 + SLACK),
+        found.lower_bound * scale * (1 - SLACK),
+        found.steps,
     )
 
 
@@ -92,7 +97,7 @@ def allocate_for_errors(sizes: Sequence[int], variances: Mapping[Margin, float],
 
     >>> best = allocate_for_errors((2, 3), {(0,): 1.0, (1,): 4.0})
     >>> round(best.objective, 4), {margin: round(each, 3) for margin, each in best.precisions.items()}
-    (1.1778, {(0,): 0.978, (1,): 0.2})
+    (1.1207, {(0,): 0.945, (1,): 0.176})
     """
     wanted = _check_positive_values("variances", variances, allow_zero=False)
     lattice = Lattice.of(sizes, wanted)
@@ -122,6 +127,18 @@ def round_sigmas(allocation: Allocation, budget: Number) -> dict[Margin, Fractio
     parts = {margin: Fraction(each) for margin, each in allocation.precisions.items()}
     total = sum(parts.values())
     return {margin: 1 / _root_down(limit * part / total) for margin, part in parts.items()}
+
+
+def sigmas_for_errors(allocation: Allocation) -> dict[Margin, Fraction]:
+    """Return standard deviations σ at which the integers that are drawn have at least the allocated precisions.
+
+    Least squares over more precise tables is more precise, so the wanted variances hold.
+
+    >>> sigmas = sigmas_for_errors(allocate_for_errors((2, 3), {(0,): 400.0, (1,): 400.0}))
+    >>> {margin: round(float(sigma), 2) for margin, sigma in sigmas.items()}
+    {(0,): 22.36, (1,): 22.36}
+    """
+    return {margin: sigma_for_variance(1 / Fraction(each)) for margin, each in allocation.precisions.items()}
 
 
 def _root_down(square: Fraction) -> Fraction:
@@ -313,8 +330,9 @@ class _ErrorBarrier:
 def _follow(barrier: _Barrier, a: Floats, found: _Found, gap: float) -> _Found:
     """Newton's method, each t from the minimum for the last, until the certificate is good enough."""
     best, factor, bound = barrier.certify(a)
-    bound, step, t = max(bound, found.lower_bound), found.steps, 10 * barrier.terms / float(a.sum())
-    for step in range(found.steps + 1, found.steps + MAX_NEWTON_STEPS):
+    bound, steps, t = max(bound, found.lower_bound), found.steps, 10 * barrier.terms / float(a.sum())
+    for _ in range(MAX_NEWTON_STEPS):
+        steps += 1
         a, decrement = _step(barrier, a, t)
         if decrement < 0.1:
             shares, objective, low = barrier.certify(a)
@@ -328,7 +346,7 @@ def _follow(barrier: _Barrier, a: Floats, found: _Found, gap: float) -> _Found:
                 t *= 10
             elif decrement < 1e-16:
                 break  # doubles give no more
-    return _Found(best, bound, step)
+    return _Found(best, bound, steps)
 
 
 def _step(barrier: _Barrier, a: Floats, t: float) -> tuple[Floats, float]:

@@ -45,9 +45,16 @@ def check_margin(margin: Sequence[int], columns: int) -> Margin:
 column numbers, each once.
     """
     found = tuple(margin)
-    if any(type(i) is not int for i in found) or list(found) != sorted(set(found)) or (found and not 0 <= found[0] <= found[-1] < columns):
+    if (
+        any(type(i) is not int for i in found)
+        or list(found) != sorted(set(found))
+        or (found and not 0 <= found[0] <= found[-1] < columns)
+    ):
         raise BadParameter(
-            "margin", found, f"its columns must rise from 0 to at most {columns - 1}", "give a sorted tuple of column numbers, each once"
+            "margin",
+            found,
+            f"its columns must rise from 0 to at most {columns - 1}",
+            "give a sorted tuple of column numbers, each once",
         )
     return found
 
@@ -162,5 +169,8 @@ class Lattice:
 def _check_pairs(pairs: int) -> None:
     if pairs > MAX_PAIRS:
         raise BadParameter(
-            "margins", f"too many: their closure has over {MAX_PAIRS} pairs of tables", "it does not fit in memory", "take margins of fewer columns"
+            "margins",
+            f"too many: their closure has over {MAX_PAIRS} pairs of tables",
+            "it does not fit in memory",
+            "take margins of fewer columns",
         )
