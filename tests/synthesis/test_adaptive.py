@@ -39,7 +39,9 @@ def receive(event: Composition) -> Receipt:
     return Receipt(0, event)
 
 
-def run(plan: AdaptiveSynthesis, cells: Cells, seed: int, pay: Callable[[Composition], Receipt] = receive) -> AdaptiveMeasurements:
+def run(
+    plan: AdaptiveSynthesis, cells: Cells, seed: int, pay: Callable[[Composition], Receipt] = receive
+) -> AdaptiveMeasurements:
     return plan.measure(cells, pay, seeded_bits(seed), np.random.default_rng(seed))
 
 
@@ -84,9 +86,13 @@ TINY = (2, 2, 2)
 
 
 def largest_move(plan: AdaptiveSynthesis, neighbours: Neighbours) -> int:
-    model = RakedRows(TINY, tuple(np.array(column) for column in ([0, 1, 1], [1, 0, 1], [0, 0, 1])), np.array([2.5, 0.3, 1.2]))
+    model = RakedRows(
+        TINY, tuple(np.array(column) for column in ([0, 1, 1], [1, 0, 1], [0, 0, 1])), np.array([2.5, 0.3, 1.2])
+    )
     every = list(product(range(2), repeat=3))
-    changed = [([], [row]) for row in every] if neighbours is Neighbours.ADD_REMOVE else [([a], [b]) for a in every for b in every]
+    changed = (
+        [([], [row]) for row in every] if neighbours is Neighbours.ADD_REMOVE else [([a], [b]) for a in every for b in every]
+    )
     moved = 0
     for old, new in changed:
         before, after = (

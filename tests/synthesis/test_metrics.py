@@ -10,14 +10,16 @@ from discreet.accounting.currencies import Receipt
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.synthesis import metrics
-from discreet.synthesis.cells import Cells, Floats, Margin
-from discreet.synthesis.measuring import Noise, NoisyTable, measure_tables
+from discreet.synthesis.cells import Cells
+from discreet.synthesis.measuring import NoisyTable, measure_tables
 from discreet.synthesis.metrics import bound_distances, bound_noise, estimate_total
 from discreet.synthesis.model import fit
 from discreet.synthesis.tree import TreeSynthesis
+from discreet.tabulation.intervals import CountNoise
+from discreet.tabulation.margins import Floats, Margin
 from discreet.testing import seeded_bits
 
-NOISES: list[Noise] = [Gaussian(3), Gaussian(40), Gaussian(9000), DiscreteGaussian(Fraction(1, 2)), DiscreteGaussian(2)]
+NOISES: list[CountNoise] = [Gaussian(3), Gaussian(40), Gaussian(9000), DiscreteGaussian(Fraction(1, 2)), DiscreteGaussian(2)]
 
 
 def allowed_misses(draws: int, failure: float) -> float:
@@ -27,7 +29,7 @@ def allowed_misses(draws: int, failure: float) -> float:
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 @pytest.mark.parametrize("cells", [1, 12, 400])
-def test_the_noise_of_a_table_exceeds_its_bound_as_rarely_as_stated(noise: Noise, cells: int) -> None:
+def test_the_noise_of_a_table_exceeds_its_bound_as_rarely_as_stated(noise: CountNoise, cells: int) -> None:
     draws, failure = 2000, 0.05
     sums = np.abs(noise.release(np.zeros((draws, cells), np.int64), seeded_bits(cells))).sum(1)
     bound = bound_noise(noise, cells, failure)
@@ -52,7 +54,7 @@ def test_the_number_of_rows_is_within_its_error_as_often_as_stated() -> None:
         misses = 0
         for _ in range(draws):
             tables = [*measure_tables(cells, [(0,)], one, bits), *measure_tables(cells, [(1,)], other, bits)]
-            total, error = estimate_total(tables, failure)
+            total, error = estimate_total(tables, 1 - failure)
             misses += abs(total - 700) > error
         assert misses <= allowed_misses(draws, failure)
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.synthesis.cells import Cells, Floats, Margin
+from discreet.synthesis.cells import Cells
 from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.model import TreeModel, draw_by_quota, fit, fuse_columns, round_quotas, scale_to_margins
 from discreet.synthesis.tree import TreeMeasurements, TreeSynthesis
+from discreet.tabulation.margins import Floats, Margin
 from discreet.tabulation.residuals import combine
 from discreet.testing import seeded_bits
 
@@ -84,9 +85,7 @@ def test_columns_are_fused_as_least_squares_by_residuals_does(seed: int) -> None
     edges = {table.margin: table.values.astype(float) for table in found.edges}
     columns = [table.values.astype(float) for table in found.columns]
     total, sums = fuse_columns(columns, edges, found.columns, found.edges)
-    residuals = combine(
-        SIZES, {t.margin: t.values for t in found.tables}, {t.margin: t.variance for t in found.tables}
-    )
+    residuals = combine(SIZES, {t.margin: t.values for t in found.tables}, {t.margin: t.variance for t in found.tables})
     assert total == pytest.approx(float(residuals.rebuild(())))
     for column, values in enumerate(sums):
         assert values == pytest.approx(residuals.rebuild((column,)))

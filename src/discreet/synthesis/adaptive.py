@@ -1,19 +1,20 @@
 """The adaptive model: rounds choose the table that the model gets most wrong, measure it, and fit the model again.
 
-**Theory of operation.** The loop is that of AIM [MMSM22], the reconstruction that of residuals [MFX24]. After all one-way tables,
-each round
+**Theory of operation.** The loop is that of AIM [MMSM22], the reconstruction that of residuals [MFX24]. After all one-way
+tables, each round
 
-1. scores every candidate r by w_r·(‖M_r x − M_r p‖₁ − √(2/π)·σ·cells), p the model so far, scaled to its noisy total, and w_r a
-   public integer; chooses one by the exponential mechanism; and measures its table with noise σ;
+1. scores every candidate r by w_r·(‖M_r x − M_r p‖₁ − √(2/π)·σ·cells), p the model so far, scaled to its noisy total, and
+   w_r a public integer; chooses one by the exponential mechanism; and measures its table with noise σ;
 2. combines all measured tables by least squares (`tabulation.residuals`) and fits the model to them;
-3. doubles the budget of a selection's ε and halves σ, if the table taught the model less than the noise in it.
+3. doubles the ε of a selection and halves σ, if the table taught the model less than the noise in it.
 
-**Price.** What a round costs depends on the answers of earlier ones, so nothing but ρ adds up: a filter [FZ21, WRRW23] takes the
-event of each round before its noise is drawn, and the last round spends what remains. The certified curve of these events is
-*not* a guarantee, because their parameters are adaptive: debit each round from an account in ρ, or ρ as a whole.
+**Price.** What a round costs depends on the answers of earlier ones, so nothing but ρ adds up: a filter [FZ21, WRRW23] takes
+the event of each round before its noise is drawn, and the last round spends what remains. The certified curve of these
+events is *not* a guarantee, because their parameters are adaptive (docs/decisions/0002-no-filter-on-the-curve.md): debit
+each round from an account in ρ, or ρ as a whole.
 
-**Sensitivity of a score**: max_r w_r·k, doubled if a unit is replaced (`measuring.score_sensitivity`). The model is a function of
-noisy tables and of random numbers, and what is subtracted for noise is public, so neither moves.
+**Sensitivity of a score**: max_r w_r·k, doubled if a unit is replaced (`measuring.score_sensitivity`). The model is a
+function of noisy tables and of random numbers, and what is subtracted for noise is public, so neither moves.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import prod
 
 import numpy as np
 
@@ -31,19 +31,20 @@ from discreet.errors import BadParameter
 from discreet.events import Composition, ExponentialEvent, compose, repeat
 from discreet.mechanisms.exponential import Exponential
 from discreet.noise import Bits
-from discreet.synthesis.cells import Cells, Margin, check_sizes
+from discreet.synthesis.cells import Cells, check_domain
 from discreet.synthesis.measuring import (
-    Noise,
     NoisyTable,
     choose_epsilon,
-    choose_noise,
     measure_tables,
+    noise_for_rho,
     score_sensitivity,
     table_event,
     table_sensitivity,
 )
 from discreet.synthesis.raking import RakedRows, fit_rows
 from discreet.synthesis.tree import SCORE_STEPS, expected_noise
+from discreet.tabulation.intervals import CountNoise
+from discreet.tabulation.margins import Margin, count_cells
 from discreet.units import Neighbours, Sensitivity
 
 SELECTION_SHARE = Fraction(1, 10)
@@ -90,14 +91,14 @@ class AdaptiveSynthesis:
         rounds: int | None = None,
         max_table_cells: int = MAX_TABLE_CELLS,
     ) -> None:
-        known, largest = check_sizes(sizes), check_int(max_table_cells, "max_table_cells", 1)
+        known, largest = check_domain(sizes), check_int(max_table_cells, "max_table_cells", 1)
         listed = combinations(range(len(known)), 2) if candidates is None else map(tuple, candidates)
         chosen = tuple(_check_candidate(margin, known) for margin in listed)
-        kept = tuple(margin for margin in chosen if prod(known[column] for column in margin) <= largest)
+        kept = tuple(margin for margin in chosen if count_cells(known, margin) <= largest)
         heavy = {} if weights is None else weights
         fields = {
             "sizes": known, "rho": check_positive(rho, "rho"), "rows_per_unit": check_int(rows_per_unit, "rows_per_unit", 1),
-            "neighbours": Neighbours(neighbours), "candidates": kept,
+            "neighbours": neighbours, "candidates": kept,
             "weights": tuple(check_int(heavy.get(margin, 1), "weights", 1) for margin in kept),
             "rounds": 2 * len(known) if rounds is None else check_int(rounds, "rounds", 1),
         }  # fmt: skip
@@ -115,10 +116,10 @@ class AdaptiveSynthesis:
         return max(self.weights, default=1) * score_sensitivity(self.rows_per_unit, self.neighbours) * SCORE_STEPS
 
     @cached_property
-    def column_noise(self) -> Noise:
+    def column_noise(self) -> CountNoise:
         """The noise of a one-way table."""
         share = COLUMN_SHARE if self.candidates else 1 - HELD_BACK
-        return choose_noise(self.rho * share / len(self.sizes), self.sensitivity)
+        return noise_for_rho(self.rho * share / len(self.sizes), self.sensitivity)
 
     def measure(
         self, cells: Cells, pay: Pay, bits: Bits | None = None, generator: np.random.Generator | None = None
@@ -155,13 +156,13 @@ class Round:
 
     synthesis: AdaptiveSynthesis
     selection: Exponential
-    noise: Noise
+    noise: CountNoise
 
     @classmethod
     def plan(cls, synthesis: AdaptiveSynthesis, rho: Fraction) -> "Round":
         """Return the round that costs at most ρ."""
         selection = Exponential.for_epsilon(choose_epsilon(rho * SELECTION_SHARE), synthesis.score_sensitivity)
-        return cls(synthesis, selection, choose_noise(rho * (1 - SELECTION_SHARE), synthesis.sensitivity))
+        return cls(synthesis, selection, noise_for_rho(rho * (1 - SELECTION_SHARE), synthesis.sensitivity))
 
     @cached_property
     def event(self) -> Composition:
@@ -176,7 +177,7 @@ class Round:
         return measure_tables(cells, [self.synthesis.candidates[chosen]], self.noise, bits)[0]
 
 
-def score_candidates(synthesis: AdaptiveSynthesis, cells: Cells, model: RakedRows, noise: Noise) -> list[int]:
+def score_candidates(synthesis: AdaptiveSynthesis, cells: Cells, model: RakedRows, noise: CountNoise) -> list[int]:
     """Return the exact score of each candidate, in steps."""
     scores = []
     for margin, weight in zip(synthesis.candidates, synthesis.weights, strict=True):

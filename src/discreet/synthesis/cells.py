@@ -1,23 +1,17 @@
 """The exact data as an engine returns it: finest cells, and the tables that are summed up from them.
 
-Only `TreeSynthesis.measure` and `AdaptiveSynthesis.measure` read them, after payment: whatever else sees a table sees a noisy
-one.
+Only `TreeSynthesis.measure` and `AdaptiveSynthesis.measure` read them, after payment: all others see noisy tables.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import check_int
 from discreet.errors import BadParameter
-
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
-Margin: TypeAlias = tuple[int, ...]
+from discreet.tabulation.margins import Ints, Margin, check_sizes, shape_of
 
 MAX_TOTAL = 1 << 50
 """Above so many rows a sum in doubles, and a score in steps of 2⁻¹⁰, could be inexact."""
@@ -46,7 +40,7 @@ class Cells:
     @classmethod
     def join(cls, sizes: Sequence[int], blocks: Iterable[tuple[Ints, Ints]]) -> "Cells":
         """Return the cells of several blocks of (codes, counts)."""
-        known = check_sizes(sizes)
+        known = check_domain(sizes)
         kinds = [np.min_scalar_type(size - 1) for size in known]
         parts: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in known]
         weights = [np.zeros(0, np.int64)]
@@ -64,7 +58,7 @@ class Cells:
 
     def table(self, margin: Margin) -> Ints:
         """Return the exact counts by the columns of a margin; its shape is that of their sizes."""
-        shape = tuple(self.sizes[column] for column in margin)
+        shape = shape_of(self.sizes, margin)
         flat = np.zeros(len(self.counts), np.int64)
         for column in margin:
             flat *= self.sizes[column]
@@ -74,11 +68,11 @@ class Cells:
         return summed.astype(np.int64).reshape(shape)  # sums below 2⁵³ are exact in doubles
 
 
-def check_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return how many values each column has; refuse a list that is empty and a column without values."""
+def check_domain(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return how many values each column has; refuse a list without columns and a column without values."""
     if isinstance(sizes, str) or not isinstance(sizes, Sequence) or len(sizes) == 0:
         raise BadParameter("sizes", repr(sizes), "no list of sizes", "give the number of values of every column")
-    return tuple(check_int(size, "sizes", 1) for size in sizes)
+    return check_sizes(sizes)
 
 
 def _check_block(sizes: tuple[int, ...], codes: Ints, counts: Ints) -> None:

@@ -1,8 +1,8 @@
 """Synthetic rows as frames and files that carry their warning.
 
-Parquet has a place for it: the metadata of the schema, under the key `discreet`. CSV has none, and a comment line would break
-readers, so the CSV file stays plain and a file of the same name plus `.json` lies beside it. That one is written first: there is
-no moment at which rows lie there without it.
+Parquet has a place for it: the metadata of the schema, under the key `discreet`. CSV has none, and a comment line would
+break readers, so the CSV file stays plain and a file of the same name plus `.json` lies beside it. That one is written
+first: there is no moment at which rows lie there without it.
 """
 
 import json
@@ -19,9 +19,10 @@ from discreet.errors import BadParameter
 from discreet.synthesis.metrics import DistanceBounds
 
 WARNING = (
-    "Synthetic rows. They describe no person: they were drawn from a model of noisy tables. Standard errors, tests and intervals "
-    "that treat them as a sample are wrong, because they leave out the noise and the error of the model. Take estimates from "
-    "the noisy tables, which have intervals; nothing is known of how far other tables of these rows are from the data."
+    "Synthetic rows. They describe no person: they were drawn from a model of noisy tables. Standard errors, tests and "
+    "intervals that treat them as a sample are wrong, because they leave out the noise and the error of the model. Take "
+    "estimates from the noisy tables, which have intervals; of other tables of these rows it is not known how far they are "
+    "from the data."
 )
 METADATA_KEY = "discreet"
 
@@ -49,7 +50,9 @@ class SyntheticTable:
         shape = self.codes.shape
         if len(shape) != 2 or shape[1] != len(self.names) or len(self.names) != len(self.keys):
             given = f"{len(self.names)} names and {len(self.keys)} lists of keys"
-            raise BadParameter("names", given, f"the rows have shape {shape}", "give one name and one list of keys per column")
+            raise BadParameter(
+                "names", given, f"the rows have shape {shape}", "give one name and one list of keys per column"
+            )
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -63,7 +66,9 @@ class SyntheticTable:
 
     def to_records(self) -> list[tuple[Any, ...]]:
         """Return the rows as tuples of keys."""
-        columns = (list(map(keys.__getitem__, column)) for keys, column in zip(self.keys, self.codes.T.tolist(), strict=True))
+        columns = (
+            list(map(keys.__getitem__, column)) for keys, column in zip(self.keys, self.codes.T.tolist(), strict=True)
+        )
         return list(zip(*columns, strict=True))
 
     def to_csv(self, path: Any = None) -> str:

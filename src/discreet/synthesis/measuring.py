@@ -1,33 +1,26 @@
 """Noisy tables: what they cost, how they are measured, and what they cost together with exact selections.
 
-**Sensitivity of a table.** A unit has at most k rows, so it adds a vector u of nonnegative integers with Σu ≤ k to the finest
-cells, and to every table the same vector summed up: l1 ≤ k, l2² ≤ k·k, linf ≤ k. A unit that is replaced moves a table by u − v
-with both of this form: l1 ≤ 2k, linf ≤ k, and l2² ≤ ‖u‖² + ‖v‖² ≤ 2k², since u·v ≥ 0.
+**Sensitivity of a table.** A unit has at most k rows, so it adds a vector u of nonnegative integers with Σu ≤ k to the
+finest cells, and to every table the same vector summed up: l1 ≤ k, l2² ≤ k², linf ≤ k. A unit that is replaced moves a table
+by u − v with both of this form: l1 ≤ 2k, linf ≤ k, and l2² ≤ ‖u‖² + ‖v‖² ≤ 2k², since u·v ≥ 0.
 
-**Price.** The parts are chosen one after another from noisy answers, so what is added up is ρ: a composition in which each part
-is ρ_i-zCDP, whatever was answered before, is Σρ_i-zCDP, and stays so where ρ_i itself depends on the answers as long as the
-sum stays within a limit that was fixed before [FZ21, WRRW23].
+**Price.** The parts are chosen one after another from noisy answers, so what is added up is ρ: a composition in which each
+part is ρ_i-zCDP, whatever was answered before, is Σρ_i-zCDP, and stays so where ρ_i itself depends on the answers as long as
+the sum stays within a limit that was fixed before [FZ21, WRRW23].
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from math import fsum
 
 from discreet._numbers import sqrt_up
-from discreet.accounting.zcdp import zcdp
-from discreet.events import Composition, DiscreteGaussianEvent, GaussianEvent
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.events import DiscreteGaussianEvent, GaussianEvent
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
-from discreet.noise.lattice_gaussian import weights
-from discreet.synthesis.cells import Cells, Ints, Margin
+from discreet.synthesis.cells import Cells
+from discreet.tabulation.intervals import MIN_VARIANCE, CountNoise, choose_noise, noise_variance
+from discreet.tabulation.margins import Ints, Margin
 from discreet.units import Neighbours, Sensitivity
-
-Noise = Gaussian | DiscreteGaussian
-LEAST_ROUNDED_SIGMA = 3
-"""From this σ on the rounded Gaussian is drawn, whose intervals are narrower; below it the discrete Gaussian."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +29,12 @@ class NoisyTable:
 
     margin: Margin
     values: Ints
-    noise: Noise
+    noise: CountNoise
 
     @property
     def variance(self) -> float:
         """The variance of the noise that is drawn, not of its continuous model."""
-        return noise_variance(self.noise)
+        return max(MIN_VARIANCE, noise_variance(self.noise).upper)
 
 
 def table_sensitivity(rows_per_unit: int, neighbours: Neighbours) -> Sensitivity:
@@ -57,21 +50,20 @@ def table_sensitivity(rows_per_unit: int, neighbours: Neighbours) -> Sensitivity
 def score_sensitivity(rows_per_unit: int, neighbours: Neighbours) -> int:
     """Return how far one unit moves ‖M x − p‖₁ for a fixed p: k, or 2k if a unit is replaced.
 
-    **Proof.** |‖M x − p‖₁ − ‖M x' − p‖₁| ≤ ‖M(x − x')‖₁ ≤ l1 of the table. p is fixed only because nothing exact is in it: it is
-    built from noisy tables alone, and scaled to their noisy total. Scaled to the exact number n of rows, p itself would
-    move: under add/remove always, and under replace too, since a unit may be replaced by one with fewer rows.
+    **Proof.** |‖M x − p‖₁ − ‖M x' − p‖₁| ≤ ‖M(x − x')‖₁ ≤ l1 of the table. p is fixed only because nothing exact is in it:
+    it is built from noisy tables alone, and scaled to their noisy total. Scaled to the exact number n of rows, p itself
+    would move: under add/remove always, and under replace too, since a unit may be replaced by one with fewer rows.
     """
     return neighbours.differing_units * rows_per_unit
 
 
-def choose_noise(rho: Fraction, sensitivity: Sensitivity) -> Noise:
+def noise_for_rho(rho: Fraction, sensitivity: Sensitivity) -> CountNoise:
     """Return the least noise that costs at most ρ: σ is rational and rounded up.
 
-    >>> choose_noise(Fraction(1, 200), table_sensitivity(1, Neighbours.ADD_REMOVE))
+    >>> noise_for_rho(Fraction(1, 200), table_sensitivity(1, Neighbours.ADD_REMOVE))
     Gaussian(sigma=10)
     """
-    rounded = Gaussian.for_rho(rho, sensitivity)
-    return rounded if rounded.sigma >= LEAST_ROUNDED_SIGMA else DiscreteGaussian.for_rho(rho, sensitivity)
+    return choose_noise(Gaussian.for_rho(rho, sensitivity).sigma)
 
 
 def choose_epsilon(rho: Fraction) -> Fraction:
@@ -83,34 +75,13 @@ def choose_epsilon(rho: Fraction) -> Fraction:
     return 8 * rho / sqrt_up(8 * rho)
 
 
-def table_event(noise: Noise, sensitivity: Sensitivity) -> GaussianEvent | DiscreteGaussianEvent:
+def table_event(noise: CountNoise, sensitivity: Sensitivity) -> GaussianEvent | DiscreteGaussianEvent:
     """Return the event of one table."""
     return noise.event(sensitivity)
 
 
 def measure_tables(
-    cells: Cells, margins: Iterable[Margin], noise: Noise, bits: Bits | None = None
+    cells: Cells, margins: Iterable[Margin], noise: CountNoise, bits: Bits | None = None
 ) -> tuple[NoisyTable, ...]:
     """Add noise to the tables of some margins, all with the same mechanism."""
     return tuple(NoisyTable(margin, noise.release(cells.table(margin), bits), noise) for margin in margins)
-
-
-@lru_cache(maxsize=256)
-def noise_variance(noise: Noise) -> float:
-    """Return the variance of the integers that are drawn.
-
-    The rounded Gaussian has σ² + 1/12, less than 10⁻⁷⁰ away for σ ≥ 3 by Poisson summation; the discrete one is summed up.
-    """
-    if isinstance(noise, Gaussian):
-        return float(noise.sigma) ** 2 + 1 / 12
-    law = weights(noise.sigma**2, 96).values  # of |X|
-    total = sum(law)
-    return fsum(k * k * float(Fraction(weight, total)) for k, weight in enumerate(law))
-
-
-def total_rho(event: Composition) -> Fraction:
-    """Return ρ of a composition, as a fraction: it has no part without one."""
-    rho = zcdp(event)
-    assert isinstance(rho, Fraction)
-    return rho
-

@@ -1,17 +1,18 @@
 """How far synthetic rows are from the data, as upper bounds that hold with a stated confidence. Nothing more is paid.
 
-What is known of the data is what was measured: y = x + z, with z the noise. The distance of the rows to y, *less* what noise usually
-is, would be no bound: a real distance hides in the noise. So the noise is added.
+What is known of the data is what was measured: y = x + z, with z the noise. The distance of the rows to y, *less* what noise
+usually is, would be no bound: a real distance hides in the noise. So the noise is added.
 
-**Proof.** Let s be the synthetic counts of R rows, n the number of real rows and N its noisy estimate. x has no negative cell.
-Write y⁺ for y without its negative part y⁻. For x ≥ 0, ‖y⁺ − x‖₁ = ‖y − x‖₁ − ‖y⁻‖₁, cell by cell. So
+**Proof.** Let s be the synthetic counts of R rows, n the number of real rows and N its noisy estimate. x has no negative
+cell. Write y⁺ for y without its negative part y⁻. For x ≥ 0, ‖y⁺ − x‖₁ = ‖y − x‖₁ − ‖y⁻‖₁, cell by cell. So
 
     ‖s/R − x/n‖₁ ≤ ‖s/R − y⁺/N‖₁ + (‖z‖₁ − ‖y⁻‖₁)/N + |n/N − 1|,
 
-where Q replaces ‖z‖₁ and t replaces |n − N|, each with P(exceeded) ≤ β. Total variation is half of that. Q is Chernoff's bound on a
-sum of independent |z|, whose moments are summed from the distribution that is drawn; t is the half-width of a weighted sum of
-noise. All tables hold at once: their β's add up. A table that lies in a measured one is at most as far off as that (summing
-cells up moves no two tables apart); a table that lies in none has no bound, because nothing was measured of it.
+where Q replaces ‖z‖₁ and t replaces |n − N|, each with P(exceeded) ≤ β. Total variation is half of that. Q is Chernoff's
+bound on a sum of independent |z|, whose moments are summed from the distribution that is drawn; t is a half-width of
+`tabulation.intervals`. All tables hold at once: their β's add up. A table that lies in a measured one is at most as far off
+as that (summing cells up moves no two tables apart); a table that lies in none has no bound, because nothing was measured of
+it.
 
 The bounds are about the data after bounding: at most k rows of each unit, within the declared keys.
 """
@@ -25,22 +26,21 @@ from math import ceil, comb, erfc, fsum, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc as erfc_array
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr
 
 from discreet._numbers import Number, check_confidence, nearest_float
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise.lattice_gaussian import weights
-from discreet.synthesis.cells import Floats, Margin
-from discreet.synthesis.measuring import Noise, NoisyTable
+from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.raking import flatten_codes
+from discreet.tabulation.intervals import SAFETY_FACTOR, CountNoise, half_width, miss_probability
+from discreet.tabulation.margins import Floats, Margin
 
 MAX_SUMMED_SIGMA = 4096.0
 """Up to this σ the moments of the rounded Gaussian are summed; beyond it those of |Z| + ½ bound them."""
 
 CUT = 12.0
 """Sums stop at so many σ. What is beyond has a probability below 10⁻³², which is added."""
-
-SAFETY_FACTOR = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def bound_distances(
 ) -> DistanceBounds:  # fmt: skip
     """Return upper bounds on the distance of synthetic rows from the data, by the noisy tables alone."""
     level = check_confidence(confidence)
-    failure = (1 - level) / (len(tables) + 1) / SAFETY_FACTOR
-    total, error = estimate_total(tables, failure)
+    failure = miss_probability(level, len(tables) + 1)
+    total, error = estimate_total(tables, level, len(tables) + 1)
     columns = tuple(np.ascontiguousarray(column) for column in np.asarray(codes).T)
     measured: dict[Margin, float] = {}
     for table in tables:
@@ -120,30 +120,26 @@ def _spread(measured: dict[Margin, float], columns: int, way: int) -> TableBound
     return TableBounds(way, dict(sorted(found.items())), comb(columns, way) - len(found))
 
 
-def estimate_total(tables: Sequence[NoisyTable], failure: float) -> tuple[float, float]:
-    """Return the noisy number of rows, and how far it is off at most, except with probability `failure`.
+def estimate_total(tables: Sequence[NoisyTable], confidence: Number, statements: int = 1) -> tuple[float, float]:
+    """Return the noisy number of rows and its half-width, where so many statements hold together with the confidence.
 
-    The error is Σ l_j z_j. Rounded Gaussian noise is a normal variable plus independent errors of at most ½ with mean 0, so
-    Hoeffding's inequality bounds their sum; discrete Gaussian noise is sub-Gaussian with its σ² [CKS20].
+    The sums of all tables are weighted by their precisions; `rounded` and `discrete` are as in `intervals.half_width`.
     """
     precisions = [1 / (table.variance * table.values.size) for table in tables]
-    weights_of = [precision / fsum(precisions) for precision in precisions]
-    total = fsum(weight * float(table.values.sum()) for weight, table in zip(weights_of, tables, strict=True))
+    shares = [precision / fsum(precisions) for precision in precisions]
+    total = fsum(share * float(table.values.sum()) for share, table in zip(shares, tables, strict=True))
     rounded = discrete = squares = 0.0
-    for weight, table in zip(weights_of, tables, strict=True):
-        own, sigma = weight**2 * table.values.size, nearest_float(table.noise.sigma)
+    for share, table in zip(shares, tables, strict=True):
+        own, sigma = share**2 * table.values.size, nearest_float(table.noise.sigma)
         if isinstance(table.noise, Gaussian):
             rounded, squares = rounded + own * sigma**2, squares + own
         else:
             discrete += own * sigma**2
-    half, tenth = failure * (0.9 if discrete == 0 else 0.45), failure * 0.1
-    width = -float(ndtri(half / 2)) * sqrt(rounded) + sqrt(squares / 2 * log(2 / tenth)) if rounded else 0.0
-    width += sqrt(2 * discrete * log(2 / (failure * 0.45 if rounded else failure)))
-    return total, width * SAFETY_FACTOR
+    return total, half_width((rounded, squares), discrete, confidence, statements) * SAFETY_FACTOR
 
 
 @lru_cache(maxsize=1024)
-def bound_noise(noise: Noise, cells: int, failure: float) -> float:
+def bound_noise(noise: CountNoise, cells: int, failure: float) -> float:
     """Return a Q with P(the sum of |noise| over so many cells > Q) ≤ failure: Chernoff's bound.
 
     Every λ > 0 gives a bound, (cells·ln E e^{λ|z|} + ln 1/β)/λ; the smallest of a grid is taken.
@@ -161,7 +157,7 @@ def bound_noise(noise: Noise, cells: int, failure: float) -> float:
     return float(((cells * moments + log(1 / left)) / slopes).min()) * SAFETY_FACTOR
 
 
-def _list_magnitudes(noise: Noise, sigma: float) -> tuple[Floats, float]:
+def _list_magnitudes(noise: CountNoise, sigma: float) -> tuple[Floats, float]:
     """Return P(|z| = k) up to the cut, and a bound on what is beyond it."""
     if isinstance(noise, Gaussian):
         ends = (np.arange(ceil(CUT * sigma) + 2) - 0.5) / (sigma * sqrt(2))

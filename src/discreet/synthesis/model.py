@@ -1,16 +1,16 @@
 """The tree model: fitted to noisy tables in closed form, and sampled down the tree. All of it is post-processing.
 
-**Fitting.** Least squares by residuals: every table of a tree is a sum of its total, the centred parts of its columns, and what
-is left of it. The total, and the centred part of a column, are seen by several tables: the column's own with precision 1/σ²,
-an edge's with 1/(σ²·n), n being the size of the other column. Their means weighted by precision are the generalised
-least-squares estimate, because the centred parts of independent noise are uncorrelated. What is left of an edge is seen once.
-Then each table is projected on nonnegative numbers with the estimated total, and each edge is scaled to the margins of its
-columns (iterative proportional fitting of one table), so that all of them agree. Without noise every step is the identity: the
-model's conditional distributions are those of the data.
+**Fitting.** Least squares by residuals: every table of a tree is a sum of its total, the centred parts of its columns, and
+what is left of it. The total, and the centred part of a column, are seen by several tables: the column's own with precision
+1/σ², an edge's with 1/(σ²·n), n being the size of the other column. Their means weighted by precision are the generalised
+least-squares estimate, because the centred parts of independent noise are uncorrelated (`tabulation.residuals`, here without
+its bookkeeping). What is left of an edge is seen once. Then each table is projected on nonnegative numbers with the
+estimated total, and each edge is scaled to the margins of its columns (iterative proportional fitting of one table), so that
+all of them agree. Without noise every step is the identity: the model's conditional distributions are those of the data.
 
-**Sampling.** Columns are drawn from the root down, given their parent, by quotas: how many rows with a value of the parent get
-each value of the child is the expected number, rounded so that errors do not add up, and which of these rows is random. So
-the tables on the edges come out as the model has them, to about one row a cell; rows are not drawn independently.
+**Sampling.** Columns are drawn from the root down, given their parent, by quotas: how many rows with a value of the parent
+get each value of the child is the expected number, rounded so that errors do not add up, and which of these rows is random.
+So the tables on the edges come out as the model has them, to about one row a cell; rows are not drawn independently.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from discreet._numbers import check_int
 from discreet.errors import BadParameter
-from discreet.synthesis.cells import Floats, Margin
 from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.tree import TreeMeasurements, project_to_simplex
+from discreet.tabulation.margins import Floats, Margin
 
 SCALING_ROUNDS = 20
 SCALING_ERROR = 1e-9
@@ -107,11 +107,12 @@ def fit(measurements: TreeMeasurements) -> TreeModel:
     edges = {table.margin: table.values.astype(np.float64) for table in measurements.edges}
     total, sums = fuse_columns(columns, edges, measurements.columns, measurements.edges)
     shares = tuple(project_to_simplex(values, total) / total for values in sums)
-    fitted = {}
-    for (left, right), table in edges.items():
+    fitted: dict[Margin, Floats] = {}
+    for edge, table in edges.items():
+        left, right = edge
         agreeing = table + (sums[left] - table.sum(1))[:, None] / table.shape[1]
         agreeing = agreeing + (sums[right] - agreeing.sum(0)) / table.shape[0]
-        fitted[left, right] = scale_to_margins(project_to_simplex(agreeing, total) / total, shares[left], shares[right])
+        fitted[edge] = scale_to_margins(project_to_simplex(agreeing, total) / total, shares[left], shares[right])
     return TreeModel(measurements, total, shares, fitted)
 
 
@@ -123,7 +124,9 @@ def fuse_columns(
     seen: list[list[tuple[float, Floats]]] = [
         [(1 / table.variance, values)] for table, values in zip(column_tables, columns, strict=True)
     ]
-    totals = [(1 / (table.variance * values.size), values.sum()) for table, values in zip(column_tables, columns, strict=True)]
+    totals = [
+        (1 / (table.variance * values.size), values.sum()) for table, values in zip(column_tables, columns, strict=True)
+    ]
     for table in edge_tables:
         (left, right), values = table.margin, edges[table.margin]
         seen[left].append((1 / (table.variance * values.shape[1]), values.sum(1)))
@@ -132,8 +135,8 @@ def fuse_columns(
     total = max(1.0, float(sum(weight * value for weight, value in totals) / sum(weight for weight, _ in totals)))
     sums = []
     for views in seen:
-        mean = sum(weight * values for weight, values in views) / sum(weight for weight, _ in views)
-        sums.append(np.asarray(mean - mean.mean() + total / mean.size))
+        mean = np.asarray(sum(weight * values for weight, values in views) / sum(weight for weight, _ in views))
+        sums.append(mean - mean.mean() + total / mean.size)
     return total, sums
 
 

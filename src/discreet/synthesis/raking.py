@@ -1,23 +1,24 @@
 """A model as weighted rows: drawn down a tree, then raked to every measured table. All of it is post-processing.
 
 The measured tables are combined by least squares (`tabulation.residuals`), so that they agree, and projected on nonnegative
-numbers. Rows are drawn from a tree of the pairs that depend most on each other, as `model` does, and their weights are multiplied
-until the weighted rows have the measured tables, one table after another (raking, iterative proportional fitting). So any
-table of the model is at hand, measured or not. This is a heuristic: what it promises is what `metrics` bounds, nothing more.
+numbers. Rows are drawn from a tree of the pairs that depend most on each other, as `model` does, and their weights are
+multiplied until the weighted rows have the measured tables, one table after another (raking, iterative proportional
+fitting). So any table of the model is at hand, measured or not. This is a heuristic: all that is proven about it is what
+`metrics` bounds.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import pi, sqrt
+from math import pi, prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.synthesis.cells import Floats, Margin
 from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.model import draw_by_quota, scale_to_margins
 from discreet.synthesis.tree import project_to_simplex
+from discreet.tabulation.margins import Floats, Margin, shape_of
 from discreet.tabulation.residuals import Residuals, cell_variance, combine
 
 FUSED_STEPS = 1 << 10
@@ -44,9 +45,9 @@ class RakedRows:
 
     def table(self, margin: Margin) -> Floats:
         """Return the model's counts by the columns of any margin."""
-        shape = tuple(self.sizes[column] for column in margin)
+        shape = shape_of(self.sizes, margin)
         flat = flatten_codes(self.codes, self.sizes, margin)
-        return np.bincount(flat, self.weights, minlength=int(np.prod(shape))).reshape(shape)
+        return np.asarray(np.bincount(flat, self.weights, minlength=prod(shape)), np.float64).reshape(shape)
 
     def sample(self, rows: int | None = None, generator: np.random.Generator | None = None) -> NDArray[np.int64]:
         """Return synthetic rows as codes: each model row as often as its weight says, rounded systematically.
@@ -63,9 +64,7 @@ class RakedRows:
         return draw.permutation(np.stack([column[chosen] for column in self.codes], axis=1))
 
 
-def flatten_codes(
-    codes: Sequence[NDArray[np.int64]], sizes: tuple[int, ...], margin: Margin
-) -> NDArray[np.int64]:
+def flatten_codes(codes: Sequence[NDArray[np.int64]], sizes: tuple[int, ...], margin: Margin) -> NDArray[np.int64]:
     """Return the number of the cell of each row."""
     flat = np.zeros(len(codes[0]), np.int64)
     for column in margin:
@@ -100,7 +99,7 @@ def fuse_tables(tables: Sequence[NoisyTable]) -> tuple[dict[Margin, NDArray[np.i
     precisions: dict[Margin, float] = {}
     for table in tables:
         precision = 1 / table.variance
-        sums[table.margin] = sums.get(table.margin, 0.0) + precision * table.values
+        sums[table.margin] = np.asarray(sums.get(table.margin, 0.0) + precision * table.values)
         precisions[table.margin] = precisions.get(table.margin, 0.0) + precision
     fused = {margin: np.rint(value / precisions[margin] * FUSED_STEPS).astype(np.int64) for margin, value in sums.items()}
     return fused, {margin: FUSED_STEPS**2 / precision for margin, precision in precisions.items()}

@@ -10,8 +10,8 @@
 3. the two-way tables of the chosen pairs.
 
 How far one unit moves a score is in `measuring.score_sensitivity`, with its proof: 2k if a unit is replaced, not k. What is
-subtracted for noise is public and moves nothing. σ and ε of every part are fixed before, only the columns are chosen from the
-answers.
+subtracted for noise is public and moves nothing. σ and ε of every part are fixed before, only the columns are chosen from
+the answers.
 """
 
 from dataclasses import dataclass, field
@@ -28,17 +28,18 @@ from discreet.errors import BadParameter
 from discreet.events import Composition, ExponentialEvent, compose, repeat
 from discreet.mechanisms.exponential import Exponential
 from discreet.noise import Bits
-from discreet.synthesis.cells import MAX_TOTAL, Cells, Floats, Ints, Margin, check_sizes
+from discreet.synthesis.cells import MAX_TOTAL, Cells, check_domain
 from discreet.synthesis.measuring import (
-    Noise,
     NoisyTable,
     choose_epsilon,
-    choose_noise,
     measure_tables,
+    noise_for_rho,
     score_sensitivity,
     table_event,
     table_sensitivity,
 )
+from discreet.tabulation.intervals import CountNoise
+from discreet.tabulation.margins import Floats, Margin
 from discreet.units import Neighbours, Sensitivity
 
 SCORE_STEPS = 1 << 10
@@ -79,10 +80,10 @@ class TreeSynthesis:
         shares: tuple[Number, Number, Number] = SHARES,
         max_pair_cells: int = MAX_PAIR_CELLS,
     ) -> None:
-        known = check_sizes(sizes)
+        known = check_domain(sizes)
         fields = {
             "sizes": known, "rho": check_positive(rho, "rho"), "rows_per_unit": check_int(rows_per_unit, "rows_per_unit", 1),
-            "neighbours": Neighbours(neighbours), "shares": _check_shares(shares),
+            "neighbours": neighbours, "shares": _check_shares(shares),
             "max_pair_cells": check_int(max_pair_cells, "max_pair_cells", 1),
         }  # fmt: skip
         for name, value in fields.items():
@@ -106,14 +107,14 @@ class TreeSynthesis:
         return (self.rho, Fraction(0), Fraction(0)) if self.edges == 0 else tuple(self.rho * part for part in self.shares)  # type: ignore[return-value]
 
     @cached_property
-    def column_noise(self) -> Noise:
+    def column_noise(self) -> CountNoise:
         """The noise of a one-way table."""
-        return choose_noise(self.budgets[0] / len(self.sizes), self.sensitivity)
+        return noise_for_rho(self.budgets[0] / len(self.sizes), self.sensitivity)
 
     @cached_property
-    def edge_noise(self) -> Noise:
+    def edge_noise(self) -> CountNoise:
         """The noise of a two-way table."""
-        return choose_noise(self.budgets[2] / self.edges, self.sensitivity)
+        return noise_for_rho(self.budgets[2] / self.edges, self.sensitivity)
 
     @cached_property
     def selection(self) -> Exponential:
@@ -176,12 +177,10 @@ def project_to_simplex(values: Floats, total: float) -> Floats:
     falling = np.sort(values, axis=None)[::-1]
     thresholds = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     last = int(np.flatnonzero(falling > thresholds)[-1]) if total > 0 else 0
-    return np.maximum(values - thresholds[last], 0.0)
+    return np.asarray(np.maximum(values - thresholds[last], 0.0))
 
 
-def score_pairs(
-    cells: Cells, pairs: tuple[Margin, ...], columns: tuple[NoisyTable, ...], noise: Noise
-) -> list[int]:
+def score_pairs(cells: Cells, pairs: tuple[Margin, ...], columns: tuple[NoisyTable, ...], noise: CountNoise) -> list[int]:
     """Return the exact score of each pair, in steps: its L1 distance from independence less the error of its noise."""
     total, shares = estimate_columns(columns)
     scores = []
@@ -192,7 +191,7 @@ def score_pairs(
     return scores
 
 
-def expected_noise(noise: Noise, cells: int) -> int:
+def expected_noise(noise: CountNoise, cells: int) -> int:
     """Return about how large the sum of |noise| over so many cells is, in steps: a public number."""
     return round(sqrt(2 / pi) * float(noise.sigma) * cells * SCORE_STEPS)
 
@@ -205,11 +204,12 @@ def choose_tree(
 
 
 def _span(
-    columns: int, pairs: tuple[Margin, ...], scores: "list[int] | Ints", selection: Exponential | None = None,
+    columns: int, pairs: tuple[Margin, ...], scores: list[int], selection: Exponential | None = None,
     bits: Bits | None = None,
 ) -> tuple[Margin, ...]:  # fmt: skip
     """Kruskal's loop; without a mechanism it takes the first pair, which says how many edges there are."""
-    part, edges = list(range(columns)), []
+    part = list(range(columns))
+    edges: list[Margin] = []
     while True:
         joining = [place for place, (left, right) in enumerate(pairs) if part[left] != part[right]]
         if not joining:
