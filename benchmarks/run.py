@@ -1,7 +1,7 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [SUBJECT …]   measures those: noise, accounting, asking, starting, ledger, engines, auditing, publishing,
-                                      serve, local, synthesis
+python benchmarks/run.py [SUBJECT …]   measures those: noise, accounting, asking, starting, ledger, engines, auditing,
+                                       publishing, serve, local, synthesis
 """
 
 import platform

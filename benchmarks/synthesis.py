@@ -39,7 +39,7 @@ HERE = Path(__file__).parent
 MBI, SMARTNOISE = ["mbi==2.0.0"], ["smartnoise-synth==1.0.8"]
 BUDGETS = {"0.1": Fraction(177, 10**6), "1": Fraction(14_973, 10**6), "10": Fraction(1_090_786, 10**6)}
 """ρ by ε at δ = 10⁻⁹, by the conversion that the peers use."""
-DELTA, STEPS, SEEDS = "1e-9", 1000, 5
+DELTA, STEPS, SEEDS = "1e-9", 1000, 10
 GOAL_TIMES, GOAL_ONE, GOAL_TWO, GOAL_SECONDS = 300, 1.2, 1.1, 0.3
 
 with_peers = True

@@ -4,9 +4,10 @@
 `measure` draws everything that is paid for, and nothing of the data leaves it otherwise:
 
 1. all one-way tables, with a share of ρ;
-2. d − 1 selections. The score of a pair of columns is ‖M x − p‖₁, p the product of the noisy one-way tables, less the error
-   that noise of the edge's table would have, √(2/π)·σ·cells; among the pairs that join two parts of the tree, one is chosen
-   by the exponential mechanism. Scores are integers in steps of 2⁻¹⁰, so that the selection is exact;
+2. d − 1 selections. The score of a pair of columns is ‖M x − p‖₁, p the product of the noisy one-way tables, less half of
+   the noise that the edge's table will have, √(2/π)·σ·cells (half, because the fit leaves negative counts out); among the
+   pairs that join two parts of the tree, one is chosen by the exponential mechanism. Scores are integers in steps of 2⁻¹⁰,
+   so that the selection is exact;
 3. the two-way tables of the chosen pairs.
 
 How far one unit moves a score is in `measuring.score_sensitivity`, with its proof: 2k if a unit is replaced, not k. What is
@@ -45,7 +46,7 @@ from discreet.units import Neighbours, Sensitivity
 SCORE_STEPS = 1 << 10
 """Scores are integers, in steps of 1/SCORE_STEPS rows."""
 
-SHARES = (Fraction(3, 8), Fraction(1, 8), Fraction(1, 2))
+SHARES = (Fraction(9, 20), Fraction(1, 10), Fraction(9, 20))
 """The shares of ρ for one-way tables, selections and two-way tables."""
 
 MAX_PAIR_CELLS = 1 << 20
@@ -104,7 +105,10 @@ class TreeSynthesis:
     @cached_property
     def budgets(self) -> tuple[Fraction, Fraction, Fraction]:
         """ρ of all one-way tables, of all selections and of all two-way tables; without edges all goes to the first."""
-        return (self.rho, Fraction(0), Fraction(0)) if self.edges == 0 else tuple(self.rho * part for part in self.shares)  # type: ignore[return-value]
+        if self.edges == 0:
+            return self.rho, Fraction(0), Fraction(0)
+        columns, selections, edges = self.shares
+        return self.rho * columns, self.rho * selections, self.rho * edges
 
     @cached_property
     def column_noise(self) -> CountNoise:
@@ -181,13 +185,13 @@ def project_to_simplex(values: Floats, total: float) -> Floats:
 
 
 def score_pairs(cells: Cells, pairs: tuple[Margin, ...], columns: tuple[NoisyTable, ...], noise: CountNoise) -> list[int]:
-    """Return the exact score of each pair, in steps: its L1 distance from independence less the error of its noise."""
+    """Return the exact score of each pair, in steps: its L1 distance from independence less half of its noise."""
     total, shares = estimate_columns(columns)
     scores = []
     for left, right in pairs:
         expected = np.rint(np.outer(shares[left], shares[right]) * (total * SCORE_STEPS)).astype(np.int64)
         distance = int(np.abs(cells.table((left, right)) * SCORE_STEPS - expected).sum())
-        scores.append(distance - expected_noise(noise, expected.size))
+        scores.append(distance - expected_noise(noise, expected.size) // 2)
     return scores
 
 
@@ -225,5 +229,5 @@ def _check_shares(shares: tuple[Number, Number, Number]) -> tuple[Fraction, Frac
     known = tuple(to_rational(share, "shares") for share in shares)
     if len(known) != 3 or min(known) <= 0 or sum(known) != 1:
         shown = ", ".join(map(format_rational, known))
-        raise BadParameter("shares", shown, "three positive shares must add up to 1", "give 3/8, 1/8, 1/2 as fractions")
+        raise BadParameter("shares", shown, "three positive shares must add up to 1", "give 9/20, 1/10, 9/20 as fractions")
     return known[0], known[1], known[2]
