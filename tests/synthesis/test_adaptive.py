@@ -17,7 +17,7 @@ from discreet.ledger.memory import MemoryAccount
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.synthesis.adaptive import AdaptiveMeasurements, AdaptiveSynthesis, Round, score_candidates
 from discreet.synthesis.cells import Cells
-from discreet.synthesis.measuring import NoisyTable
+from discreet.synthesis.measuring import NoisyTable, measure_tables
 from discreet.synthesis.raking import FUSED_STEPS, RakedRows, fit_rows, fuse_tables
 from discreet.synthesis.tree import SCORE_STEPS
 from discreet.testing import seeded_bits
@@ -155,6 +155,21 @@ def test_a_margin_that_is_measured_twice_has_the_weighted_mean() -> None:
     expected = (precisions @ np.array([one.values, other.values])) / precisions.sum()
     assert fused[0,] / FUSED_STEPS == pytest.approx(expected, abs=1e-3)
     assert variances[0,] == pytest.approx(FUSED_STEPS**2 / precisions.sum())
+
+
+def test_rows_are_fitted_to_the_tables_of_any_tabulation() -> None:
+    """Pairs and one triple, no one-way table, a column in none of them, and a column of one value."""
+    sizes, generator = (2, 3, 1, 4, 5), np.random.default_rng(8)
+    codes = generator.integers(0, sizes, (5000, 5))
+    codes[:, 3] = (codes[:, 0] + codes[:, 1]) % 4
+    cells = Cells.read(sizes, codes)
+    tables = measure_tables(cells, [(0, 1, 3), (1, 2)], Gaussian(5), seeded_bits(1))
+    model = fit_rows(sizes, tables, generator)
+    assert np.abs(model.table((0, 1, 3)) - cells.table((0, 1, 3))).sum() / 2 / 5000 < 0.02
+    assert model.table((4,)) / model.total == pytest.approx(np.full(5, 0.2), abs=0.03)
+    assert model.sample(generator=generator).shape == (round(model.total), 5)
+    with pytest.raises(BadParameter, match="rows"):
+        model.sample(0)
 
 
 def test_a_table_with_too_many_cells_is_no_candidate() -> None:

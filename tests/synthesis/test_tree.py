@@ -4,6 +4,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
 from math import exp, sqrt
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -249,7 +250,8 @@ def test_the_projection_is_nonnegative_adds_up_and_shifts_all_that_it_keeps(valu
 def test_tables_of_cells_are_those_of_their_rows() -> None:
     generator = np.random.default_rng(2)
     codes, counts = generator.integers(0, [3, 300, 2], (50, 3)), generator.integers(0, 9, 50)
-    cells = Cells.join((3, 300, 2), [(codes[:20], counts[:20]), (codes[20:], counts[20:])])
+    blocks = [SimpleNamespace(codes=codes[part], counts=counts[part]) for part in (slice(0, 20), slice(20, 50))]
+    cells = Cells.join((3, 300, 2), blocks)
     for margin in ((), (1,), (0, 2), (0, 1, 2)):
         expected = np.zeros([cells.sizes[column] for column in margin], np.int64)
         np.add.at(expected, tuple(codes[:, column] for column in margin), counts if margin else counts.sum())

@@ -6,12 +6,33 @@ Only `TreeSynthesis.measure` and `AdaptiveSynthesis.measure` read them, after pa
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.tabulation.margins import Ints, Margin, check_sizes, shape_of
+
+
+class Block(Protocol):
+    """Some cells: `codes` has one row for each and one column per column, `counts` how many rows it stands for."""
+
+    @property
+    def codes(self) -> Ints:
+        """Which key of each column a cell has, as its place among them."""
+        ...
+
+    @property
+    def counts(self) -> Ints:
+        """How many rows each cell has."""
+        ...
+
+
+class _Block(NamedTuple):
+    codes: Ints
+    counts: Ints
+
 
 MAX_TOTAL = 1 << 50
 """Above so many rows a sum in doubles, and a score in steps of 2⁻¹⁰, could be inexact."""
@@ -35,20 +56,20 @@ class Cells:
         >>> Cells.read((2, 3), np.array([[0, 2], [1, 0]]), np.array([5, 1])).table((1,))
         array([1, 0, 5])
         """
-        return cls.join(sizes, [(codes, np.ones(len(codes), np.int64) if counts is None else counts)])
+        return cls.join(sizes, [_Block(codes, np.ones(len(codes), np.int64) if counts is None else counts)])
 
     @classmethod
-    def join(cls, sizes: Sequence[int], blocks: Iterable[tuple[Ints, Ints]]) -> "Cells":
-        """Return the cells of several blocks of (codes, counts)."""
+    def join(cls, sizes: Sequence[int], blocks: Iterable[Block]) -> "Cells":
+        """Return the cells of several blocks, as `Engine.read_cells` yields them."""
         known = check_domain(sizes)
         kinds = [np.min_scalar_type(size - 1) for size in known]
         parts: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in known]
         weights = [np.zeros(0, np.int64)]
-        for codes, counts in blocks:
-            _check_block(known, codes, counts)
-            weights.append(np.asarray(counts, np.int64))
+        for block in blocks:
+            _check_block(known, block.codes, block.counts)
+            weights.append(np.asarray(block.counts, np.int64))
             for place, kind in enumerate(kinds):
-                parts[place].append(codes[:, place].astype(kind))
+                parts[place].append(block.codes[:, place].astype(kind))
         empty = [np.zeros(0, kind) for kind in kinds]
         columns = tuple(np.concatenate([none, *part]) for none, part in zip(empty, parts, strict=True))
         joined = np.concatenate(weights)

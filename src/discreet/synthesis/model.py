@@ -79,11 +79,11 @@ class TreeModel:
     def sample(
         self, rows: int | Literal["auto"] = "auto", generator: np.random.Generator | None = None
     ) -> NDArray[np.int64]:
-        """Return synthetic rows as codes, one column each. "auto" is the noisy total: the exact one is nobody's to know.
+        """Return synthetic rows as codes, one column each; "auto" are as many as the noisy total, never the exact one.
 
         Sampling is post-processing, so any generator will do; by default it is seeded by the operating system.
         """
-        n = self.count_rows(rows)
+        n = count_rows(rows, self.total)
         draw = np.random.default_rng() if generator is None else generator
         codes = np.zeros((len(self.columns), n), np.int64)
         for column, parent in self.order:
@@ -92,13 +92,18 @@ class TreeModel:
             codes[column] = draw_by_quota(above, shares, draw)
         return codes.T
 
-    def count_rows(self, rows: int | Literal["auto"]) -> int:
-        """Return how many rows are drawn: the number that is given, or the noisy total."""
-        if rows == "auto":
-            return max(1, round(self.total))
-        if isinstance(rows, str):
-            raise BadParameter("rows", repr(rows), "no number of rows", 'give a number, or "auto" for the noisy total')
-        return check_int(rows, "rows", 1)
+
+def count_rows(rows: int | Literal["auto"], total: float) -> int:
+    """Return how many rows are drawn: the number that is given, or the noisy total.
+
+    >>> count_rows("auto", 99.6), count_rows(7, 99.6)
+    (100, 7)
+    """
+    if rows == "auto":
+        return max(1, round(total))
+    if isinstance(rows, str):
+        raise BadParameter("rows", repr(rows), "no number of rows", 'give a number, or "auto" for the noisy total')
+    return check_int(rows, "rows", 1)
 
 
 def fit(measurements: TreeMeasurements) -> TreeModel:

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import pi, prod, sqrt
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.synthesis.measuring import NoisyTable
-from discreet.synthesis.model import draw_by_quota, scale_to_margins
+from discreet.synthesis.model import count_rows, draw_by_quota, scale_to_margins
 from discreet.synthesis.tree import project_to_simplex
-from discreet.tabulation.margins import Floats, Margin, shape_of
+from discreet.tabulation.margins import Floats, Margin, drop_single_columns, shape_of
 from discreet.tabulation.residuals import Residuals, cell_variance, combine
 
 FUSED_STEPS = 1 << 10
@@ -49,14 +50,16 @@ class RakedRows:
         flat = flatten_codes(self.codes, self.sizes, margin)
         return np.asarray(np.bincount(flat, self.weights, minlength=prod(shape)), np.float64).reshape(shape)
 
-    def sample(self, rows: int | None = None, generator: np.random.Generator | None = None) -> NDArray[np.int64]:
+    def sample(
+        self, rows: int | Literal["auto"] = "auto", generator: np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
         """Return synthetic rows as codes: each model row as often as its weight says, rounded systematically.
 
-        Rows are sorted first, so that what is rounded down is rounded up in a row like it. Without `rows` it is the noisy
+        Rows are sorted first, so that what is rounded down is rounded up in a row like it. "auto" are as many as the noisy
         total.
         """
         draw = np.random.default_rng() if generator is None else generator
-        n = max(1, round(self.total)) if rows is None else rows
+        n = count_rows(rows, self.total)
         order = np.lexsort(self.codes)
         upto = np.cumsum(self.weights[order])
         places = np.searchsorted(upto, (np.arange(n) + draw.random()) * (upto[-1] / n), side="right")
@@ -75,7 +78,10 @@ def flatten_codes(codes: Sequence[NDArray[np.int64]], sizes: tuple[int, ...], ma
 def fit_rows(
     sizes: tuple[int, ...], tables: Sequence[NoisyTable], generator: np.random.Generator, rows: int = MODEL_ROWS
 ) -> RakedRows:
-    """Return weighted rows that have the measured tables, as nearly as nonnegative rows can."""
+    """Return weighted rows that have the measured tables, as nearly as nonnegative rows can.
+
+    The tables may be of any margins, such as those of a tabulation; a column that is in none of them is uniform.
+    """
     fused, variances = fuse_tables(tables)
     residuals = combine(sizes, fused, variances)
     total = max(1.0, float(residuals.rebuild(())) / FUSED_STEPS)
@@ -110,7 +116,7 @@ def _draw_tree(
     generator: np.random.Generator, rows: int,
 ) -> tuple[NDArray[np.int64], ...]:  # fmt: skip
     """Draw rows down the maximum spanning tree of the pairs that some measured table holds."""
-    shares = [targets[column,] for column in range(len(sizes))]
+    shares = [_estimate_shares(sizes, column, residuals, total) for column in range(len(sizes))]
     pairs = {pair for margin in targets for pair in combinations(margin, 2)}
     tables, gaps = {}, {}
     for left, right in pairs:
@@ -133,3 +139,10 @@ def _draw_tree(
         given = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), shares[child])
         codes[child] = draw_by_quota(codes[parent], given, generator)
     return tuple(codes[column] for column in range(len(sizes)))
+
+
+def _estimate_shares(sizes: tuple[int, ...], column: int, residuals: Residuals, total: float) -> Floats:
+    kept = drop_single_columns(sizes, (column,))
+    if residuals.precisions.get(kept, 0.0) <= 0:
+        return np.full(sizes[column], 1 / sizes[column])
+    return project_to_simplex(residuals.rebuild((column,)) / FUSED_STEPS, total) / total
