@@ -71,7 +71,9 @@ def test_nothing_is_measured_without_its_receipt() -> None:
     cells = Cells.read((2, 3), np.array([[0, 1]]))
     with pytest.raises(AssertionError, match="another plan"):
         plan.measure(cells, Receipt(0, other.event))
-    assert len(plan.measure(cells, Receipt(0, plan.event)).tables) == 3
+    found = plan.measure(cells, Receipt(0, plan.event))
+    assert (len(found.tables), found.tainted) == (3, False)
+    assert plan.measure(cells, Receipt(0, plan.event), seeded_bits(1)).tainted
 
 
 def test_pairs_that_are_too_large_are_no_edges() -> None:

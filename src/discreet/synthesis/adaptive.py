@@ -31,6 +31,7 @@ from discreet.errors import BadParameter
 from discreet.events import Composition, ExponentialEvent, compose, repeat
 from discreet.mechanisms.exponential import Exponential
 from discreet.noise import Bits
+from discreet.noise.bits import SYSTEM
 from discreet.synthesis.cells import Cells, check_domain
 from discreet.synthesis.measuring import (
     NoisyTable,
@@ -147,7 +148,8 @@ class AdaptiveSynthesis:
             if last:
                 break
             each *= 4 if learned <= expected_noise(table.noise, table.values.size) else 1
-        return AdaptiveMeasurements(self, tuple(tables), compose(*events), model)
+        tainted = (SYSTEM if bits is None else bits).tainted
+        return AdaptiveMeasurements(self, tuple(tables), compose(*events), model, tainted)
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ class AdaptiveMeasurements:
     tables: tuple[NoisyTable, ...]
     event: Composition
     model: RakedRows
+    tainted: bool = False
+    """Whether seeded bits made the noise."""
 
 
 def _check_receipt(receipt: Receipt, event: Composition) -> None:

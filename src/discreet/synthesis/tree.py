@@ -29,6 +29,7 @@ from discreet.errors import BadParameter
 from discreet.events import Composition, ExponentialEvent, compose, repeat
 from discreet.mechanisms.exponential import Exponential
 from discreet.noise import Bits
+from discreet.noise.bits import SYSTEM
 from discreet.synthesis.cells import MAX_TOTAL, Cells, check_domain
 from discreet.synthesis.measuring import (
     NoisyTable,
@@ -142,12 +143,13 @@ class TreeSynthesis:
         """Draw all that the receipt paid for."""
         if receipt.event != self.event or cells.sizes != self.sizes:
             raise AssertionError("this receipt, or these cells, are for another plan")
+        tainted = (SYSTEM if bits is None else bits).tainted
         columns = measure_tables(cells, ((column,) for column in range(len(self.sizes))), self.column_noise, bits)
         if self.edges == 0:
-            return TreeMeasurements(self, columns, ())
+            return TreeMeasurements(self, columns, (), tainted)
         scores = score_pairs(cells, self.pairs, columns, self.edge_noise)
         edges = choose_tree(self.selection, len(self.sizes), self.pairs, scores, bits)
-        return TreeMeasurements(self, columns, measure_tables(cells, edges, self.edge_noise, bits))
+        return TreeMeasurements(self, columns, measure_tables(cells, edges, self.edge_noise, bits), tainted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +159,8 @@ class TreeMeasurements:
     plan: TreeSynthesis
     columns: tuple[NoisyTable, ...]
     edges: tuple[NoisyTable, ...]
+    tainted: bool = False
+    """Whether seeded bits made the noise."""
 
     @property
     def tables(self) -> tuple[NoisyTable, ...]:
