@@ -235,9 +235,9 @@ def test_a_budget_of_a_whole_workload_is_added_exactly() -> None:
 
 
 def test_rounding_to_nearest_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nearest(square: Fraction) -> Fraction:
-        shift = 30 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2
-        scaled = square * Fraction(4) ** (shift + 1)
+    def nearest(top: int, bottom: int) -> Fraction:
+        shift = 30 - (top.bit_length() - bottom.bit_length()) // 2
+        scaled = Fraction(top, bottom) * Fraction(4) ** (shift + 1)
         return Fraction((isqrt(scaled.numerator // scaled.denominator) + 1) // 2) / Fraction(2) ** shift
 
     monkeypatch.setattr(module, "_root_down", nearest)
