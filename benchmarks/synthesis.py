@@ -118,8 +118,8 @@ def tree() -> Section:
         f"Mean total variation of all 13, 78 and 286 tables from the data at δ = 10⁻⁹, add/remove; ours the mean of {SEEDS} "
         "draws. Seconds of processor time after import, from cells to rows; ours the least. MST is written against mbi's "
         f"interface ([MMS21], {STEPS:,} steps of mirror descent; one draw), and smartnoise-synth's own (5,000 steps, exact "
-        "number of rows; one draw: the tables of its edges are right, other columns depend on each other where they do not in "
-        "the data). Goals: one-way ≤ 1.2 × and two-way ≤ 1.1 × MST, ≥ 300 × faster.",
+        "number of rows; one draw: the tables of its edges are right, other columns depend on each other where they do "
+        "not in the data). Goals: one-way ≤ 1.2 × and two-way ≤ 1.1 × MST, ≥ 300 × faster.",
         ["ε", "model", "1-way", "2-way", "3-way", "seconds", "MB", "times faster", "1-way ratio", "2-way ratio"],
     )
     for epsilon, rho in BUDGETS.items():
