@@ -5,6 +5,7 @@ Only `TreeSynthesis.measure` and `AdaptiveSynthesis.measure` read them, after pa
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import NamedTuple, Protocol
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.tabulation.margins import Ints, Margin, check_sizes, shape_of
+from discreet.tabulation.margins import Floats, Ints, Margin, check_sizes, shape_of
 
 
 class Block(Protocol):
@@ -80,13 +81,19 @@ class Cells:
     def table(self, margin: Margin) -> Ints:
         """Return the exact counts by the columns of a margin; its shape is that of their sizes."""
         shape = shape_of(self.sizes, margin)
-        flat = np.zeros(len(self.counts), np.int64)
-        for column in margin:
+        if not margin:
+            return np.asarray(self.counts.sum())
+        flat = self.columns[margin[0]].astype(np.int64)
+        for column in margin[1:]:
             flat *= self.sizes[column]
             flat += self.columns[column]
-        ones = bool((self.counts == 1).all())
-        summed = np.bincount(flat, None if ones else self.counts.astype(np.float64), minlength=prod(shape))
-        return summed.astype(np.int64).reshape(shape)  # sums below 2⁵³ are exact in doubles
+        summed = np.bincount(flat, self._weights, minlength=prod(shape))
+        return summed.astype(np.int64, copy=False).reshape(shape)  # sums below 2⁵³ are exact in doubles
+
+    @cached_property
+    def _weights(self) -> Floats | None:
+        """The counts as doubles; None if every cell has one row, which is quicker to count."""
+        return None if bool((self.counts == 1).all()) else self.counts.astype(np.float64)
 
 
 def check_domain(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -99,5 +106,9 @@ def check_domain(sizes: Sequence[int]) -> tuple[int, ...]:
 def _check_block(sizes: tuple[int, ...], codes: Ints, counts: Ints) -> None:
     """Refuse what no engine returns. The message shows no value, because it would show one of the data."""
     fits = codes.ndim == 2 and codes.shape == (len(counts), len(sizes)) and codes.dtype.kind in "iu"
-    if not fits or (codes < 0).any() or (codes >= np.array(sizes)).any() or (np.asarray(counts) < 0).any():
+    if not fits or (len(counts) > 0 and not _within(sizes, codes, counts)):
         raise AssertionError("cells must be codes within the sizes of the columns, with counts of at least 0")
+
+
+def _within(sizes: tuple[int, ...], codes: Ints, counts: Ints) -> bool:
+    return bool(codes.min() >= 0 and (codes.max(axis=0) < np.array(sizes)).all() and np.asarray(counts).min() >= 0)

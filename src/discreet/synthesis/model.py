@@ -173,6 +173,8 @@ def draw_by_quota(above: NDArray[np.int64], shares: Floats, generator: np.random
     """Return a value for each row, given its parent's value: as many of each as `shares` says, at random places."""
     groups = np.bincount(above, minlength=len(shares))
     counts = round_quotas(shares * groups[:, None], groups)
+    if len(shares) == 1:
+        return generator.permutation(np.repeat(np.arange(shares.shape[1]), counts[0]))
     shuffled = generator.permutation(len(above))
     small = above[shuffled].astype(np.min_scalar_type(len(shares)))  # small integers are sorted by radix
     places = shuffled[np.argsort(small, kind="stable")]
