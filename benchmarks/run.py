@@ -1,6 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [noise|accounting|asking|starting|ledger|engines|auditing|publishing|serve|local|streams …]
+python benchmarks/run.py [SUBJECT …]   measures those
 """
 
 import platform
@@ -24,6 +24,7 @@ from benchmarks import (  # noqa: E402
     serve,
     starting,
     streams,
+    synthesis,
 )
 
 SUBJECTS = {
@@ -38,6 +39,7 @@ SUBJECTS = {
     "serve": serve.SECTIONS,
     "local": local.SECTIONS,
     "streams": streams.SECTIONS,
+    "synthesis": synthesis.SECTIONS,
 }
 
 
