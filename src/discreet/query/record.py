@@ -3,7 +3,7 @@
 Nothing here depends on the data but the answer itself: no hash of the rows, no time, no count of rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -16,6 +16,7 @@ from discreet.mechanisms import Gaussian
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import Measurement
+from discreet.query.cells import KeyProduct
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Column, Key, Table
 
@@ -46,7 +47,7 @@ def measurement_spec(measurement: Measurement, source: str, label: str | None = 
         "source": source,
         "table": bounded.table.name,
         "question": to_sql(bounded.query, bounded.table.unit),
-        "keys": None if bounded.keys is None else _hash_repr([[key_to_json(key) for key in keys] for keys in bounded.keys]),
+        "keys": _hash_keys(bounded.keys),
         "unit": bounded.table.unit,
         "neighbours": bounded.neighbours.definition,
         "max_groups": bounded.max_groups,
@@ -68,6 +69,13 @@ def measurement_spec(measurement: Measurement, source: str, label: str | None = 
         ],
         "selection": None if selection is None else [str(selection.scale), selection.threshold],
     }
+
+
+def _hash_keys(keys: Sequence[tuple[Key, ...]] | None) -> str | None:
+    """Return the hash of all combinations of keys; of a product, which may be too long to be listed, that of its columns."""
+    if isinstance(keys, KeyProduct):
+        return _hash_repr({"product": [[key_to_json(key) for key in column] for column in keys.columns]})
+    return None if keys is None else _hash_repr([[key_to_json(key) for key in combination] for combination in keys])
 
 
 def policy_hash(table: Table) -> str:
