@@ -17,6 +17,7 @@ from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import Measurement
 from discreet.query.cells import KeyProduct
+from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Column, Key, Table
 
@@ -35,12 +36,16 @@ class LedgerReference:
 
 
 def measurement_spec(measurement: Measurement, source: str, label: str | None = None) -> dict[str, Any]:
-    """Return everything that decides what is measured: two measurements with the same specification are the same one.
+    """Return everything that decides what is measured: two measurements with the same specification are the same one."""
+    return bounded_spec(measurement.bounded, source, label) | noise_spec(measurement)
+
+
+def bounded_spec(bounded: BoundedQuery, source: str, label: str | None = None) -> dict[str, Any]:
+    """Return everything that decides the exact statistics.
 
     A label tells apart what one source holds at different times. What is absent or false by default is left out, so that
     answers recorded before it existed are found.
     """
-    bounded, selection = measurement.bounded, measurement.selection
     optional: dict[str, Any] = {} if label is None else {"label": label}
     optional |= {"adjusted_after_looking": True} if bounded.table.adjusted_after_looking else {}
     return optional | {
@@ -58,6 +63,13 @@ def measurement_spec(measurement: Measurement, source: str, label: str | None = 
             for name, column in sorted(bounded.table.columns.items())
             if column.lower is not None
         },
+    }
+
+
+def noise_spec(measurement: Measurement) -> dict[str, Any]:
+    """Return everything that decides the noise."""
+    bounded, selection = measurement.bounded, measurement.selection
+    return {
         "noise": [
             {
                 "total": statistic.name,

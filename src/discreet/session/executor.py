@@ -40,7 +40,7 @@ from discreet.query.answer import Answer, IntervalOptions, complete_answer, meas
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
+from discreet.query.record import LedgerReference, bounded_spec, from_record, noise_spec, to_record
 from discreet.query.schema import DEFAULT_SALT, Table
 from discreet.sql import totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
 
@@ -282,8 +282,11 @@ class Executor:
 
     def describe(self, measurement: Measurement) -> dict[str, Any]:
         """Return everything that decides what is measured."""
-        identity = self.engine.identity if self.identity is None else self.identity
-        spec = measurement_spec(measurement, identity, self.label)
+        return self.describe_bounded(measurement.bounded) | noise_spec(measurement)
+
+    def describe_bounded(self, bounded: BoundedQuery) -> dict[str, Any]:
+        """Return everything that decides the exact statistics."""
+        spec = bounded_spec(bounded, self.engine.identity if self.identity is None else self.identity, self.label)
         return spec if self.policy is None else spec | {"policy": self.policy}
 
     def run(

@@ -7,7 +7,7 @@ A column of one value adds nothing to a table but an axis of length 1. `drop_sin
 one table has one margin; `Lattice` does so with all of its margins.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -45,9 +45,16 @@ def check_margin(margin: Sequence[int], columns: int) -> Margin:
 column numbers, each once.
     """
     found = tuple(margin)
-    if any(type(i) is not int for i in found) or list(found) != sorted(set(found)) or (found and not 0 <= found[0] <= found[-1] < columns):
+    if (
+        any(type(i) is not int for i in found)
+        or list(found) != sorted(set(found))
+        or (found and not 0 <= found[0] <= found[-1] < columns)
+    ):
         raise BadParameter(
-            "margin", found, f"its columns must rise from 0 to at most {columns - 1}", "give a sorted tuple of column numbers, each once"
+            "margin",
+            found,
+            f"its columns must rise from 0 to at most {columns - 1}",
+            "give a sorted tuple of column numbers, each once",
         )
     return found
 
@@ -116,6 +123,10 @@ class Lattice:
         known = check_sizes(sizes)
         return cls(known, list_closure(drop_single_columns(known, check_margin(each, len(known))) for each in margins))
 
+    def drop(self, margin: Margin) -> Margin:
+        """Return a margin as it stands in the list: without columns of one value."""
+        return drop_single_columns(self.sizes, margin)
+
     @cached_property
     def index(self) -> dict[Margin, int]:
         """The place of each margin in the list."""
@@ -147,16 +158,19 @@ class Lattice:
         squares.data **= 2
         return csr_array(squares.T.tocsr().multiply(self.shares[None, :]))
 
-    def spread(self, values: dict[Margin, float]) -> Floats:
+    def spread(self, values: Mapping[Margin, float]) -> Floats:
         """Return an array with the sum of the values of each margin, 0 for the others."""
         out = np.zeros(len(self.margins))
         for margin, value in values.items():
-            out[self.index[drop_single_columns(self.sizes, margin)]] += value
+            out[self.index[self.drop(margin)]] += value
         return out
 
 
 def _check_pairs(pairs: int) -> None:
     if pairs > MAX_PAIRS:
         raise BadParameter(
-            "margins", f"too many: their closure has over {MAX_PAIRS} pairs of tables", "it does not fit in memory", "take margins of fewer columns"
+            "margins",
+            f"too many: their closure has over {MAX_PAIRS} pairs of tables",
+            "it does not fit in memory",
+            "take margins of fewer columns",
         )

@@ -159,7 +159,10 @@ def _check_variance(margin: Margin, variances: Mapping[Margin, float]) -> float:
     variance = float(variances.get(margin, 0.0))
     if not (variance > 0 and isfinite(variance) and isfinite(1 / variance)):
         raise BadParameter(
-            "variances", f"{variance} for {margin}", "must be positive", "give the variance of the noise of each measured table"
+            "variances",
+            f"{variance} for {margin}",
+            "must be positive",
+            "give the variance of the noise of each measured table",
         )
     return variance
 
