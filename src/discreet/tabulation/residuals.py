@@ -1,31 +1,33 @@
 """Noisy tables combined by least squares, residual by residual, so that all tables add up.
 
-*Theory of operation.* Let M_A x be the exact table of a margin A and n_i the number of values of column i. The residual of b
-is r_b = (⊗_{i∈b} C_i) M_b x, where C_i = I − J/n_i subtracts the mean along column i. A table is the sum of its residuals:
+*Theory of operation.* Let M_A x be the exact table of a margin A and n_i the number of values of column i. The residual of
+b is r_b = (⊗_{i∈b} C_i) M_b x, where C_i = I − J/n_i subtracts the mean along column i. A table is the sum of its
+residuals:
 
     M_B x [cell] = Σ_{b⊆B} r_b[cell restricted to b] / N_{B∖b},        N_D = ∏_{i∈D} n_i.
 
 Every measured table y_A = M_A x + noise holds a copy of r_b for each b ⊆ A: sum it down to b and centre it. Weighted with
-a_A/N_{A∖b}, where a_A = 1/variance of the noise, and divided by τ_b = Σ_{A⊇b} a_A/N_{A∖b}, these copies give the estimate of
-r_b, and the residuals of B give the estimate of any table B that lies in a measured one.
+a_A/N_{A∖b}, where a_A = 1/variance of the noise, and divided by τ_b = Σ_{A⊇b} a_A/N_{A∖b}, these copies give the estimate
+of r_b, and the residuals of B give the estimate of any table B that lies in a measured one.
 
-**Proof** that this is generalised least squares, for noise that is uncorrelated with one variance per table. The projections
-P_b = (⊗_{i∈b} C_i) ⊗ (⊗_{i∈A∖b} J/n_i), b ⊆ A, are orthogonal to each other and sum to I. So the 2^|A| centred parts of y_A
-are uncorrelated, the unknowns r_b are free of each other, and the least-squares problem splits into one per residual. In
-the problem of b, table A observes r_b with noise of variance N_{A∖b}/a_A on every cell, centred: independent observations
-of one vector, whose best combination weights each by its precision a_A/N_{A∖b}. ∎
+**Proof** that this is generalised least squares, for noise that is uncorrelated with one variance per table. The
+projections P_b = (⊗_{i∈b} C_i) ⊗ (⊗_{i∈A∖b} J/n_i), b ⊆ A, are orthogonal to each other and sum to I. So the 2^|A| centred
+parts of y_A are uncorrelated, the unknowns r_b are free of each other, and the least-squares problem splits into one per
+residual. In the problem of b, table A observes r_b with noise of variance N_{A∖b}/a_A on every cell, centred: independent
+observations of one vector, whose best combination weights each by its precision a_A/N_{A∖b}. ∎
 
 Hence what is known of r_b is as good as noise of variance 1/τ_b on every cell, centred, and with p_b = ∏_{i∈b}(1 − 1/n_i)
 
     Var of each cell of B = Σ_{b⊆B} p_b / (τ_b N_{B∖b}²).
 
-The estimate of a cell is its exact count plus Σ_j l_j z_j over the noises z of all measured tables. The l of table A is a sum
-of orthogonal vectors, one per b ⊆ A∩B, of squared length p_b N_{A∖b}·(a_A/(N_{A∖b} τ_b N_{B∖b}))²; `squared_weights` adds these up.
+The estimate of a cell is its exact count plus Σ_j l_j z_j over the noises z of all measured tables. The l of table A is a
+sum of orthogonal vectors, one per b ⊆ A∩B, of squared length p_b N_{A∖b}·(a_A/(N_{A∖b} τ_b N_{B∖b}))²; `squared_weights`
+adds these up.
 
 *Rounding.* Tables are summed as 64-bit integers, exactly, and only then weighted in doubles. Each estimate carries a bound
-on its own rounding error (`Residuals.rounding_error`): with u = 2^-53, k sums of magnitude at most m make an error of at most
-(k + 8)·u·m, centring along n values turns an error e into 2e + (n + 3)·u·m and m into 2m, and rebuilding adds u·m for each
-part that is added.
+on its own rounding error (`Residuals.rounding_error`): with u = 2^-53, k sums of magnitude at most m make an error of at
+most (k + 8)·u·m, centring along n values turns an error e into 2e + (n + 3)·u·m and m into 2m, and rebuilding adds u·m for
+each part that is added.
 """
 
 from collections import defaultdict
