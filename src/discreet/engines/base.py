@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
@@ -405,15 +405,9 @@ class SqlEngine(ABC):
 
     def _execute_blocks(self, statement: str, columns: int) -> "Iterator[CellBlock]":
         """Run a statement that returns a total and so many codes, all of them integers."""
-        import numpy
-
-        from discreet.query.cells import CellBlock
-
         rows = self._execute(statement)
         while batch := list(islice(rows, BLOCK)):
-            numbers = numpy.fromiter(chain.from_iterable(batch), numpy.int64, len(batch) * (columns + 1))
-            numbers = numbers.reshape(len(batch), columns + 1)
-            yield CellBlock(numbers[:, 1:].copy(), numbers[:, 0].copy())
+            yield to_block(batch, columns)
 
     # -- for the data owner ----------------------------------------------------------------------------------------------
 
@@ -439,6 +433,17 @@ class SqlEngine(ABC):
         beside = copy(self)
         beside.public = MappingProxyType(dict(public))
         return beside
+
+
+def to_block(rows: Sequence[tuple[int, ...]], columns: int) -> "CellBlock":
+    """Return rows of a total and so many codes as a block."""
+    import numpy
+
+    from discreet.query.cells import CellBlock
+
+    numbers = numpy.fromiter(chain.from_iterable(rows), numpy.int64, len(rows) * (columns + 1))
+    numbers = numbers.reshape(len(rows), columns + 1)
+    return CellBlock(numbers[:, 1:].copy(), numbers[:, 0].copy())
 
 
 # -- names of tables and columns -------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class CellStatement(Statement):
             code: SQL = cast(column("code", f"keys{index}"), exp.DType.INT)
             return exp.Case(ifs=ifs, default=code) if ifs else code
         if (ends := _find_range(listed)) is not None:
-            distance = exp.Sub(this=self._key(index), expression=int_literal(ends[0]))
+            distance = exp.Sub(this=cast(self._key(index), exp.DType.BIGINT), expression=int_literal(ends[0]))
             return exp.Case(ifs=[*ifs, exp.If(this=self._is_between(index, *ends), true=cast(distance, exp.DType.INT))])
         for place, key in enumerate(listed):
             if key is not None:
