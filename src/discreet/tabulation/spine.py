@@ -154,25 +154,6 @@ differ, such as codes that begin with that of the parent.
             slices.append(slice(int(starts[slices[-1].start]), int(starts[slices[-1].stop])))
         return tuple(slices)
 
-    def cover_leaves(self, leaves: Sequence[int] | Indexes) -> tuple[Indexes, ...]:
-        """Return the fewest nodes, by level, whose last-level nodes are exactly the given ones: how a region off the spine
-        (a place, a district) is a sum of nodes.
-
-        >>> [each.tolist() for each in Spine.from_codes(["0101", "0102", "0201", "0202"], [0, 2, 4]).cover_leaves([0, 1, 3])]
-        [[], [0], [3]]
-        """
-        places = np.unique(np.asarray(leaves, np.int64))
-        if len(places) and not 0 <= places[0] <= places[-1] < self.sizes[-1]:
-            hint = f"give places from 0 to {self.sizes[-1] - 1}"
-            raise BadParameter("leaves", _list_some(places[[0, -1]]), "not all on the last level", hint)
-        cover = [places]
-        for parents, starts in zip(self.parents[:0:-1], self.starts[::-1], strict=True):
-            above, held = np.unique(parents[cover[0]], return_counts=True)
-            whole = above[held == starts[above + 1] - starts[above]]
-            cover[0] = cover[0][~np.isin(parents[cover[0]], whole, assume_unique=False)]
-            cover.insert(0, whole)
-        return tuple(cover)
-
     @cached_property
     def shapes(self) -> Shapes:
         """The nodes grouped by the shape of the subtree below them."""
