@@ -131,8 +131,9 @@ def project_to_total(values: Floats, totals: NDArray[Any]) -> Floats:
     candidates -= totals[:, None]
     candidates /= np.arange(1, values.shape[1] + 1)
     positive = np.maximum((falling > candidates).sum(axis=1), 1)
-    found = values - candidates[np.arange(len(values)), positive - 1][:, None]
-    return np.maximum(found, 0, out=found)
+    found: Floats = values - candidates[np.arange(len(values)), positive - 1][:, None]
+    np.maximum(found, 0, out=found)
+    return found
 
 
 def _round_exactly(values: Floats, total: int) -> list[int]:
