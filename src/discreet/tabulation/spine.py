@@ -294,7 +294,7 @@ def _list_paths(
     up = np.where(tops | lost, -1, found)[first]  # by place in `known`
     depth = _find_depths(known, up, problems)
     has_child = np.zeros(len(known), bool)
-    has_child[up[up >= 0]] = True
+    has_child[found[~tops & ~lost]] = True
     for number in sorted(set(depth[depth >= len(levels)].tolist())):
         hint = "name that level too, or correct the parents"
         wrong = f"on level {number + 1} of {len(levels)}"
