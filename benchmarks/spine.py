@@ -42,12 +42,15 @@ def list_blocks(blocks: int, rng: np.random.Generator) -> NDArray[np.str_]:
 
 
 def measure(spine: Spine, where: tuple[slice, ...], seed: int) -> list[NDArray[np.int32]]:
-    """Counts that are mostly 0, with noise."""
+    """Counts of a county from its own level down, of which 1 in 50 is 1 on a block and all others are 0; with noise."""
     rng = np.random.default_rng(seed)
-    size = where[-1].stop - where[-1].start
-    noise = [rng.integers(-6, 7, (each.stop - each.start, CELLS), np.int32) for each in where]
-    noise[-1] += rng.random((size, CELLS), np.float32) < 0.02
-    return noise
+    last = len(spine.levels) - 1
+    exact = [(rng.random((where[-1].stop - where[-1].start, CELLS), np.float32) < 0.02).astype(np.int32)]
+    for level in range(last - 1, last - len(where), -1):
+        nodes = where[level - last - 1]
+        starts = spine.starts[level][nodes]
+        exact.insert(0, np.add.reduceat(exact[0], starts - starts[0], axis=0))
+    return [each + rng.integers(-6, 7, each.shape, np.int32) for each in exact]
 
 
 def main(blocks: int = 100_000) -> None:
@@ -63,43 +66,35 @@ def main(blocks: int = 100_000) -> None:
         _ = two_pass.variances
     county = spine.level("county")
     counties = [spine.slice_subtree(county, v) for v in range(spine.sizes[county])]
-    up = two_pass.open_stream("county", CELLS)
+    up = two_pass.open_stream("county", CELLS, keep_level=True)
     for v, where in enumerate(counties):
         measured = measure(spine, where, v)
         with count("up"):
             up.add(v, measured)
-    top = [
-        np.random.default_rng(-level % 99).integers(0, 50, (size, CELLS)) for level, size in enumerate(spine.sizes[:county])
-    ]
+    top = []
+    for level, size in enumerate(spine.sizes[:county]):
+        held = [spine.slice_subtree(level, v)[-1] for v in range(size)]
+        top.append(np.array([[0.02 * (each.stop - each.start)] * CELLS for each in held]))
     with count("up"):
         down = up.close(top)
     with count("display"):
         shown = [display_top(down.top[0])]
-        for level in range(1, county):
+        for level in range(1, county + 1):
             shown.append(display_children(down.top[level], shown[-1], spine.starts[level - 1]))
-    for state in range(spine.sizes[county - 1]):
-        state_starts = spine.starts[county - 1][state : state + 2]
-        inside = range(int(state_starts[0]), int(state_starts[1]))
-        estimates = []
-        for v in inside:  # the counties of a state are displayed together, and what lies below them one at a time
-            measured = measure(spine, counties[v], v)
-            with count("down (with the up pass of the county again)"):
-                estimates.append(down.estimate(v, measured))
-            estimates[-1] = estimates[-1] if len(inside) == 1 else [estimates[-1][0]]
-        with count("display"):
-            level_shown = display_children(
-                np.concatenate([each[0] for each in estimates]), shown[-1][state : state + 1], state_starts
-            )
-        for v, row in zip(inside, level_shown, strict=True):
-            found = down.estimate(v, measure(spine, counties[v], v))
-            above = row[None]
-            for level in range(county, len(LEVELS) - 1):
-                nodes = counties[v][level - county]
-                with count("display"):
-                    above = display_children(
-                        found[level - county + 1], above, spine.starts[level][nodes.start : nodes.stop + 1]
-                    )
-            assert np.array_equal(above.sum(axis=0), row)
+    people = 0
+    for v, row in enumerate(shown[-1]):
+        measured = measure(spine, counties[v], v)
+        with count("down (with the up pass of the county again)"):
+            found = down.estimate(v, measured)
+        above = row[None]
+        for level in range(county, len(LEVELS) - 1):
+            nodes = counties[v][level - county]
+            starts = spine.starts[level][nodes.start : nodes.stop + 1]
+            with count("display"):
+                above = display_children(found[level - county + 1], above, starts)
+        assert np.array_equal(above.sum(axis=0), row)
+        people += int(above.sum())
+    print(f"{people} people displayed, {0.02 * blocks * CELLS:.0f} expected")
     weights = np.array([[1 / size] for size in spine.sizes])
     with count("allocation over levels, one margin"):
         allocation = allocate_levels(spine.shapes, [[1.0]], weights)

@@ -137,8 +137,9 @@ def test_leaves_that_do_not_exist_are_refused() -> None:
         Regions.cover(spine_of_widths([3]), [[0, 9]])
 
 
+@pytest.mark.parametrize("keep_level", [False, True])
 @pytest.mark.parametrize("seed", range(20, 32))
-def test_a_stream_of_subtrees_gives_the_same_doubles(seed: int) -> None:
+def test_a_stream_of_subtrees_gives_the_same_doubles(seed: int, keep_level: bool) -> None:
     spine, precisions, measured = random_problem(seed)
     two_pass = TwoPass(spine, precisions)
     whole = two_pass.estimate(measured)
@@ -148,13 +149,13 @@ def test_a_stream_of_subtrees_gives_the_same_doubles(seed: int) -> None:
             where = spine.slice_subtree(level, v)
             pairs = zip(measured[level:], where, strict=True)
             subtrees.append([None if y is None else y[each] for y, each in pairs])
-        up = two_pass.open_stream(level, 3)
+        up = two_pass.open_stream(level, 3, keep_level=keep_level)
         for v, below in enumerate(subtrees):
             up.add(v, below)
         down = up.close(measured[:level])
         for a, b in zip(down.top, whole, strict=False):
             assert np.array_equal(a, b)
-        assert len(down.top) == level
+        assert len(down.top) == level + keep_level
         parts = [down.estimate(v, below) for v, below in enumerate(subtrees)]
         for place in range(level, len(spine.levels)):
             assert np.array_equal(np.concatenate([part[place - level] for part in parts]), whole[place])
