@@ -228,9 +228,13 @@ class TwoPass:
         estimates, sums = self._up(measured, everything, 0)
         return self._down(estimates, sums, everything, 0)
 
-    def open_stream(self, level: str | int, cells: int) -> "UpStream":
-        """Open the up pass over the subtrees of a level, one at a time. `cells` is how many coordinates the residual has."""
-        return UpStream(self, self.spine.level(level), cells)
+    def open_stream(self, level: str | int, cells: int, *, keep_level: bool = False) -> "UpStream":
+        """Open the up pass over the subtrees of a level, one at a time. `cells` is how many coordinates the residual has.
+
+        With `keep_level`, one row per subtree is kept, so that the down pass knows the estimates of the level itself before
+        it takes the first subtree again: display values need those of all siblings.
+        """
+        return UpStream(self, self.spine.level(level), cells, keep_level=keep_level)
 
     def _up(
         self, measured: Measured, where: Sequence[slice], top: int, floor: Floats | None = None
@@ -309,9 +313,10 @@ class _Visited(NamedTuple):
 
 
 class UpStream:
-    """The up pass over the subtrees of one level: each is added once. Keeps one row for each of their parents."""
+    """The up pass over the subtrees of one level: each is added once. Keeps one row for each of their parents, and with
+    `keep_level` one for each subtree."""
 
-    def __init__(self, two_pass: TwoPass, level: int, cells: int) -> None:
+    def __init__(self, two_pass: TwoPass, level: int, cells: int, *, keep_level: bool = False) -> None:
         if not 1 <= level <= two_pass.deepest:
             name = two_pass.spine.levels[level]
             hint = "take a level below the top, and not below the last that is measured"
@@ -319,6 +324,7 @@ class UpStream:
         self._two_pass, self._level = two_pass, level
         self._sums = np.zeros((two_pass.spine.sizes[level - 1], cells))
         self._added = np.zeros(two_pass.spine.sizes[level], bool)
+        self._kept = np.zeros((len(self._added), cells)) if keep_level and level <= two_pass.lowest else None
 
     def add(self, first: int, measured: Measured, end: int | None = None) -> None:
         """Add the subtree of a node, or those of the nodes from `first` to `end` - 1. `measured` begins at their level."""
@@ -329,6 +335,8 @@ class UpStream:
         estimates, _ = self._two_pass._up(measured, where, self._level)
         np.add.at(self._sums, self._two_pass.spine.parents[self._level][nodes], estimates[0])
         self._added[nodes] = True
+        if self._kept is not None:
+            self._kept[nodes] = estimates[0]
 
     def close(self, measured: Measured) -> "DownStream":
         """End the up pass with the measurements of the levels above, and estimate these."""
@@ -340,11 +348,16 @@ class UpStream:
         padded = [*measured, *[None] * (self._level - len(measured))]
         estimates, sums = two_pass._up(padded[: self._level], where, 0, self._sums)
         top = two_pass._down(estimates, sums, where, 0)
-        return DownStream(two_pass, self._level, top, estimates[-1] - self._sums)
+        differences = estimates[-1] - self._sums
+        if self._kept is not None:
+            two_pass._correct(self._kept, differences, self._level, slice(0, len(self._kept)), 0)
+            top.append(self._kept)
+        return DownStream(two_pass, self._level, top, differences)
 
 
 class DownStream:
-    """The down pass: `top` are the estimates of the levels above the subtrees; `estimate` gives those of a subtree."""
+    """The down pass: `top` are the estimates of the levels above the subtrees, and of their own level if it was kept;
+    `estimate` gives those of a subtree."""
 
     def __init__(self, two_pass: TwoPass, level: int, top: list[Floats], differences: Floats) -> None:
         self.top = top
