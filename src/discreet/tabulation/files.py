@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet._numbers import nearest_float
 from discreet.errors import BadParameter, SourceRefused
 from discreet.formats import missing_library_error, to_csv, write_parquet
 from discreet.paths import read_text
@@ -200,7 +199,9 @@ def reproduce(folder: "str | Path") -> Reproduction:
     if not place.is_dir():
         raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")
     tables = Measurements.read(place).estimate()
-    same, different, missing = [], [], []
+    same: list[str] = []
+    different: list[str] = []
+    missing: list[str] = []
     for name, table in tables.items():
         file = place / f"{name}.csv"
         if not file.is_file():
@@ -216,14 +217,15 @@ def _hold_the_same(text: str, other: str) -> bool:
     """Whether two CSV texts hold the same fields, numbers with a fraction up to their last digits."""
     rows, others = (list(csv.reader(StringIO(each, newline=""))) for each in (text, other))
     return len(rows) == len(others) and all(
-        len(row) == len(expected) and all(map(_is_same_field, row, expected)) for row, expected in zip(rows, others, strict=True)
+        len(row) == len(expected) and all(map(_is_same_field, row, expected))
+        for row, expected in zip(rows, others, strict=True)
     )
 
 
 def _is_same_field(field: str, expected: str) -> bool:
     if field == expected:
         return True
-    if not {"." in field, "." in expected} == {True}:
+    if "." not in field or "." not in expected:
         return False
     try:
         return isclose(float(field), float(expected), rel_tol=LAST_DIGITS, abs_tol=LAST_DIGITS)
