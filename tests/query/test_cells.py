@@ -9,7 +9,7 @@ import pytest
 
 from discreet import connect
 from discreet.errors import QueryRefused
-from discreet.query import aggregates, ast
+from discreet.query import ast
 from discreet.query.cells import MAX_WEIGHT, BoundedCells, KeyProduct, bound_cells
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql, read_query
