@@ -319,7 +319,7 @@ def _describe_provenance(tabulation: Tabulation, certificate: dict[str, Any] | N
         lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
     else:
         lines.append(
-            "`release.json` is the certificate of the measurements, with the ledger's signature; `discreet verify` checks it."
+            "`release.json` is the certificate of the measurements, signed by the ledger; `discreet verify` checks it."
         )
         lines.append(describe_account(certificate, cost, tabulation.plan.session))
     if tabulation.tainted:
