@@ -36,7 +36,7 @@ Floats: TypeAlias = NDArray[np.float64]
 LEAST_PRECISION = 1e-30
 """Stands for a precision of 0, so that its inverse and the square of that are numbers."""
 NEGLIGIBLE_SHARES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
-MAX_POWER = 4.0
+MAX_POWER = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def allocate_levels(
     weights: ArrayLike,
     *,
     allowed: ArrayLike | None = None,
-    gap: float = 1e-6,
+    gap: float = 1e-5,
     max_iterations: int = 20_000,
 ) -> LevelAllocation:
     """Divide a budget of 1 over levels and margins.
