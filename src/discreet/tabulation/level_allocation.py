@@ -76,7 +76,7 @@ def allocate_levels(
 
     >>> from discreet.tabulation.spine import Spine
     >>> spine = Spine.from_codes([f"{i:02}" for i in range(100)], [0, 2])
-    >>> found = allocate_levels(spine.shapes, [[1.0]], [[1.0], [0.01]])
+    >>> found = allocate_levels(spine.shapes, [[1.0]], [[1.0], [0.01]], gap=1e-8)
     >>> found.precisions.round(3).ravel().tolist(), round(found.objective, 3)
     ([0.497, 0.503], 3.96)
     """
