@@ -100,7 +100,12 @@ def test_the_sensitivity_is_reached_in_all_tables_at_once(weight: str) -> None:
         step = bounded.max_contribution(bounded.statistic) // 3
         assert bounded.max_change == 6 * step
         if neighbours is Neighbours.ADD_REMOVE:
-            assert change(bounded, mine, []) == {(): 36 * step**2, (0,): 36 * step**2, (1,): 18 * step**2, (0, 1): 18 * step**2}
+            assert change(bounded, mine, []) == {
+                (): 36 * step**2,
+                (0,): 36 * step**2,
+                (1,): 18 * step**2,
+                (0, 1): 18 * step**2,
+            }
         else:
             moved = change(bounded, mine, [row(1, None, ok) for ok in (False, True)] * 9)
             assert moved[0,] == 72 * step**2 == bounded.margin_sensitivity((0,)).l2_squared
@@ -256,7 +261,10 @@ def test_margins_follow_the_order_of_select() -> None:
         ("CUBE(nothing)", "`nothing` is not declared"),
         ("CUBE(dept, SUM(age))", "aggregate `SUM`"),
         (f"CUBE({', '.join(f'age // {i}' for i in range(2, 17))})", "more than 10,000 tables.*name fewer"),
-        (f"GROUPING SETS ({', '.join(['CUBE(' + ', '.join(f'age // {i}' for i in range(2, 15)) + ')'] * 2)})", "10,000 tables"),
+        (
+            f"GROUPING SETS ({', '.join(['CUBE(' + ', '.join(f'age // {i}' for i in range(2, 15)) + ')'] * 2)})",
+            "10,000 tables",
+        ),
     ],
 )
 def test_other_grouping_sets_are_refused(groups: str, said: str) -> None:
@@ -269,7 +277,9 @@ def test_grouping_is_refused_because_tables_come_apart() -> None:
         parse_sql("SELECT dept, GROUPING(dept) AS g, COUNT(*) AS n FROM people GROUP BY CUBE(dept)", PEOPLE)
 
 
-@pytest.mark.parametrize("margins", [((0,),), ((0, 1), (2,)), ((0,), (0, 1)), ((1, 0),), ((0, 1),), ((0, 0), (1,)), ((-1, 0),)])
+@pytest.mark.parametrize(
+    "margins", [((0,),), ((0, 1), (2,)), ((0,), (0, 1)), ((1, 0),), ((0, 1),), ((0, 0), (1,)), ((-1, 0),)]
+)
 def test_margins_that_were_made_by_hand_are_checked(margins: Any) -> None:
     query = replace(parse_sql(BY + "dept, ok", PEOPLE), margins=margins)
     with pytest.raises(QueryRefused, match="margins"):

@@ -105,7 +105,9 @@ def count_with(engine: Engine, bounded: BoundedCells, ordered_columns: int = 0) 
     blocks = [*engine.read_cells(bounded, ordered_columns=ordered_columns)]
     assert all(str(each.dtype) == "int64" for block in blocks for each in (block.codes, block.counts))
     assert all(block.codes.shape == (len(block), len(bounded.query.groups)) for block in blocks)
-    rows = [(tuple(codes), n) for block in blocks for codes, n in zip(block.codes.tolist(), block.counts.tolist(), strict=True)]
+    rows = [
+        (tuple(codes), n) for block in blocks for codes, n in zip(block.codes.tolist(), block.counts.tolist(), strict=True)
+    ]
     assert len({codes for codes, _ in rows}) == len(rows)
     leading = [codes[:ordered_columns] for codes, _ in rows]
     assert leading == sorted(leading)
@@ -123,7 +125,9 @@ def find_cell_differences(
         engine = open_world(place)
         for _ in range(each):
             bounded = random_cells(rng, place)
-            if count_with(engine, bounded, rng.randint(0, len(bounded.query.groups))) != count_in_python(bounded, place.rows):
+            if count_with(engine, bounded, rng.randint(0, len(bounded.query.groups))) != count_in_python(
+                bounded, place.rows
+            ):
                 found.append((seed, ast.to_sql(bounded.query)))
     return found
 
@@ -154,7 +158,9 @@ def find_breaches(bounded: BoundedCells, before: Tables, after: Tables, stated: 
     ]
     for margin, cells in before.items():
         found += find_exceeded_norms(f"table {margin}", cells, after[margin], stated(bounded, margin))
-    joint = [{(margin, codes): n for margin, cells in tables.items() for codes, n in cells.items()} for tables in (before, after)]
+    joint = [
+        {(margin, codes): n for margin, cells in tables.items() for codes, n in cells.items()} for tables in (before, after)
+    ]
     squares = sum((stated(bounded, margin).l2_squared for margin in before), Fraction(0))
     return found + find_exceeded_norms("all tables", *joint, Sensitivity(l2_squared=squares))
 
@@ -237,5 +243,3 @@ def price_total_as_free(bounded: BoundedCells, margin: ast.Margin) -> Sensitivit
     """A mutant that takes the total of replaced units for public."""
     free = not margin and bounded.neighbours is Neighbours.REPLACE
     return Sensitivity(l0=1, linf=Fraction(1, 2)) if free else as_stated(bounded, margin)
-
-
