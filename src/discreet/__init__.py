@@ -216,7 +216,6 @@ __all__ = [
     "shuffled_epsilon",
     "subsample",
     "tabulate",
-    "tabulation",
     "tcdp",
     "trade_off",
     "true_positive_rate",
