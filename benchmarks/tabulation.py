@@ -1,7 +1,7 @@
 """Tables that add up: `python benchmarks/tabulation.py` prints the tables.
 
-The peers are research code that PyPI does not have: their figures are those of the fact sheet of this project, measured with
-the authors' code on another machine (CPU seconds of one thread), and are named as such. Each task runs in a process of its
+The peers are research code that PyPI does not have: their figures were measured with the authors' code on another machine
+(CPU seconds of one thread), and are named as such. Each task runs in a process of its
 own, so that its memory is its own: `python benchmarks/tabulation.py adult` prints one line of JSON.
 """
 
@@ -92,7 +92,7 @@ def speed() -> Section:
         "Tables that add up: speed",
         "Allocate, sum up the cells, draw exact noise, estimate, rebuild all tables of up to three columns; CPU seconds of "
         f"a process, median of {TURNS}. The peers' figures are not of this run: they were measured with the authors' code "
-        "on another machine (RELEASES, section 5), which is why they are named.",
+        "on another machine.",
         ["task", "here", "peer, by its published code", "ratio", "wanted", "memory", "wanted"],
     )
     found = {name: measure_task(name) for name in TASKS}
