@@ -95,7 +95,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f'ask people.csv "SELECT TOP 3 dept, COUNT(*) AS n FROM people" {PAID}', 2, "column 8:", "LIMIT 3"),
         (f'ask people.csv "SELECT COUNT(*) AS n FROM (SELECT * FROM people)" {PAID}', 2, "column 27:", "FROM people"),
         (f'ask people.csv "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT 1)" {PAID}', 2, "column 46:", "two queries"),
-        (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY CUBE(pay + 1)" {PAID}', 2, "column 48:", "GROUP BY"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY CUBE(pay + 1)" {PAID}', 2, "column 52:", "GROUP BY"),
     ],
     "missing declarations": [
         (f"{ASK} --epsilon 1", 2, "unit", "--unit"),
