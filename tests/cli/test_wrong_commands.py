@@ -88,7 +88,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"""ask people.csv "SELECT COUNT(*) AS n FROM people WHERE dept = 'x" {PAID}""", 2, "quote", "[Cc]lose it"),
         (f'ask people.csv "SELECT TOP 3 dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID}', 2, "TOP", "LIMIT 3"),
         (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY ROLLUP(dept)" {PAID}', 2, "2 tables", "tabulate"),
-        (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY CUBE(dept)" {PAID}', 2, "2 tables", "one query for each"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people GROUP BY CUBE(dept)" {PAID}', 2, "2 tables", "each grouping"),
         (f"""{BY_DEPT[:-1]} HAVING n > 'a'" {PAID} --keys dept=a,b""", 2, "`n` count 'a'", "number"),
         (f'ask people.csv "SELECT DISTINCT dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID}', 2, "column 8:",
          "GROUP BY"),

@@ -2,7 +2,7 @@
 WITH kept AS (
   SELECT
     "listed"."unit",
-    CASE WHEN "listed"."key0" IS NULL THEN 5 ELSE CAST("keys0"."code" AS INT) END AS "key0",
+    CASE WHEN "listed"."key0" IS NULL THEN 5 ELSE "keys0"."code" END AS "key0",
     CASE
       WHEN "listed"."key1" IS NULL
       THEN 2
@@ -49,7 +49,11 @@ WITH kept AS (
   LEFT JOIN (
     SELECT
       "part" AS "key",
-      CASE WHEN "place" >= 5 THEN "place" + 1 ELSE "place" END AS "code"
+      CASE
+        WHEN CAST("place" AS INT) >= 5
+        THEN CAST("place" AS INT) + 1
+        ELSE CAST("place" AS INT)
+      END AS "code"
     FROM (
       SELECT
         "part",
