@@ -3,8 +3,9 @@
 The law: every table is the sum of the cells, and one unit moves each table by no more than its stated sensitivity.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from hashlib import md5
 from itertools import chain, combinations
@@ -16,6 +17,8 @@ from discreet.engines.base import Engine
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.cells import BoundedCells, bound_cells
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
 from discreet.units import Neighbours, Sensitivity
 from tests.support.oracle import Oracle, Row, text_of
 from tests.support.random_tables import Declaring, World, as_it_is, condition, grouping, value, world
@@ -130,6 +133,43 @@ def find_cell_differences(
             ):
                 found.append((seed, ast.to_sql(bounded.query)))
     return found
+
+
+# -- keys of every kind ----------------------------------------------------------------------------------------------------
+
+DAY, MOMENT = date(2024, 2, 27), datetime(2024, 2, 29, 23, 59, 59, 500000)
+KEYS: dict[str, tuple[Kind, str, list[Any]]] = {
+    "text": (
+        Kind.TEXT,
+        "VARCHAR",
+        ["", ",", ";", "/", "a'b", "\\", "%", "\n", "ÅÄö", "😀", "a|b", "NULL", "\ue000", "A", "a"],
+    ),
+    "integer": (Kind.INTEGER, "BIGINT", [7, -(2**63), 2**63 - 1, 0, -1, 10, 12, 14, 16, 18]),
+    "small": (Kind.INTEGER, "INTEGER", [*range(-2, 12)]),
+    "date": (Kind.DATE, "DATE", [DAY + timedelta(days=3 * i) for i in range(10)]),
+    "timestamp": (Kind.TIMESTAMP, "TIMESTAMP", [MOMENT + timedelta(hours=i) for i in range(10)]),
+    "boolean": (Kind.BOOLEAN, "BOOLEAN", [True, False]),
+}
+
+
+def keyed_worlds() -> Iterator[tuple[str, World, BoundedCells]]:
+    """Yield tables with one column of keys of each kind, few and many, with NULL at any place."""
+    for name, (kind, kind_of_column, values) in KEYS.items():
+        for listed in (
+            values,
+            values[1:],
+            values[:1],
+            [*values[:2], None, *values[2:]],
+            [None, *values],
+            [*values, None],
+            [None],
+        ):
+            column = Column(kind, keys=tuple(listed))
+            table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "k": column}, unique=True)
+            rows = [{"uid": i, "k": value} for i, value in enumerate([*values, *values[::2], None])]
+            types = {"uid": "BIGINT", "k": kind_of_column}
+            query = parse_sql("SELECT k, COUNT(*) AS n FROM people GROUP BY k", table)
+            yield name, World(table, tuple(rows), types), bound_cells(query, table, Neighbours.ADD_REMOVE)
 
 
 # -- the law ---------------------------------------------------------------------------------------------------------------
