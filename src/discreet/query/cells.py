@@ -198,7 +198,7 @@ def _list_declared_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...]
         if keys is None:
             raise QueryRefused(
                 f"The keys of `{group.name}` are not declared, and a tabulation shows all of them, also empty ones",
-                f"declare them: keys={{{group.name!r}: [...]}}, or --keys {group.name}=a,b,c",
+                f"declare them: keys={{{group.name!r}: [...]}}",
             )
         columns.append(keys)
     return tuple(columns)
