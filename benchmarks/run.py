@@ -25,6 +25,7 @@ from benchmarks import (  # noqa: E402
     starting,
     streams,
     synthesis,
+    tabulation,
 )
 
 SUBJECTS = {
@@ -40,6 +41,7 @@ SUBJECTS = {
     "local": local.SECTIONS,
     "streams": streams.SECTIONS,
     "synthesis": synthesis.SECTIONS,
+    "tabulation": tabulation.SECTIONS,
 }
 
 

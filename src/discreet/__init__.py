@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from discreet.query.builder import col, count, count_units, select, when
     from discreet.session.connect import connect
     from discreet.streams import load_stream, open_stream, read_stream
+    from discreet.tabulation import Tabulation, WantedTable, tabulate
     from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
     from discreet.workload import Workload, WorkloadQuery, publish, read_workload
@@ -106,6 +107,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.query.builder": "col count count_units select when",
         "discreet.session.connect": "connect",
         "discreet.streams": "load_stream open_stream read_stream",
+        "discreet.tabulation": "Tabulation WantedTable tabulate",
         "discreet.testing": "assert_private",
         "discreet.units": "Neighbours Sensitivity",
         "discreet.workload": "Workload WorkloadQuery publish read_workload",
@@ -125,6 +127,7 @@ __getattr__, __dir__ = export_lazily(
         "remote",
         "session",
         "streams",
+        "tabulation",
         "testing",
         "units",
         "workload",
@@ -177,9 +180,11 @@ __all__ = [
     "SourceRefused",
     "SparseVector",
     "Sum",
+    "Tabulation",
     "TheoremNotApplicable",
     "Threshold",
     "TruncatedGeometric",
+    "WantedTable",
     "Workload",
     "WorkloadQuery",
     "__version__",
@@ -216,6 +221,7 @@ __all__ = [
     "shuffle",
     "shuffled_epsilon",
     "subsample",
+    "tabulate",
     "tcdp",
     "trade_off",
     "true_positive_rate",

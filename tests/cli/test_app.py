@@ -42,6 +42,8 @@ from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
 from discreet.session.session import Session
 from discreet.streams import Stream, load_stream, open_stream, read_stream
+from discreet.tabulation.files import reproduce
+from discreet.tabulation.plan import plan_tabulation
 from discreet.workload import publish, read_workload
 from tests.support.console import run, run_process
 
@@ -137,6 +139,8 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "login": (check_token,),
     "logout": (),
     "publish": (read_workload, publish),
+    "reproduce": (reproduce,),
+    "tabulate": (connect, plan_tabulation),
     "policy init": (),
     "policy check": (check_policy,),
     "budget": (open_ledger, Ledger.get_account),
@@ -187,6 +191,7 @@ ONLY_IN_PYTHON = {
     "ask": {"name"},
     "quote": {"name", "pilot"},
     "publish": {"beside"},
+    "tabulate": {"name", "session", "token"},
     "audit": {"sharp"},
     "local decode": {"counts", "labels"},
     "stream open": {"session", "currency", "delta", "token"},

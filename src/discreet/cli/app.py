@@ -81,9 +81,11 @@ PAGES = {
     "plan": "docs/planning.md#what-can-be-planned",
     "policy": "docs/asking.md#the-policy-file",
     "publish": "docs/publishing.md#the-plan-file",
+    "reproduce": "docs/tabulation.md#publishing",
     "serve": "docs/serve.md",
     "source": "docs/ledger.md#quarantine",
     "stream": "docs/streams.md#on-the-command-line",
+    "tabulate": "docs/tabulation.md#what-can-be-tabulated",
     "verify": "docs/ledger.md#certificates",
 }
 """The page about the parameters of a command or of a group. Of other commands, each parameter has a page of its own."""
@@ -106,6 +108,7 @@ OWN_NAMES = {
     "source lift": {"source": "name"},
     "stream open": {"query": "sql"},
     "stream show": {"path": "plot"},
+    "tabulate": {"tables": "by", "columns": "computed"},
     "verify": {"certificate": "release", "public": "key"},
 }
 """Parameters of Python that only one command calls otherwise, by the parameter of the command."""

@@ -427,7 +427,10 @@ class Stream:
         assert self.session is not None
         assert self.bounded is not None
         bounded = _select_period(self.bounded, self.design.time, self.design.schedule.period(step))
-        rows = self.session.executor.read(lambda engine: engine.read_contributions(bounded))
+        executor = self.session.executor
+        executor.check_quarantine()
+        with executor.read(None):
+            rows = executor.engine.read_contributions(bounded)
         counters = {key: i for i, key in enumerate(self.design.keys)}
         return [(unit, count, counters[key]) for unit, count, key in rows if key in counters]
 
