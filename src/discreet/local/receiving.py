@@ -27,10 +27,11 @@ import numpy as np
 from discreet._numbers import Number
 from discreet.errors import BadParameter
 from discreet.local.collection import Collection
-from discreet.local.counting import JSON_SUFFIXES, Counts, count_reports, has_suffix, open_reports, read_json_rows
+from discreet.local.counting import Counts, count_reports, open_reports
 from discreet.local.decoding import LocalAnswer, decode
 from discreet.local.oracles import SetOracle
 from discreet.local.systems import MeanAnswer, SystemCounts, count_system, decode_system
+from discreet.local.text_files import JSON_SUFFIXES, has_suffix, read_json_rows, split_lines
 from discreet.local.wire import ID_DIGITS, Form, Wire, read_messages, split_frames
 from discreet.paths import reason_of
 
@@ -40,7 +41,8 @@ Layout: TypeAlias = Literal["json", "cbor", "columns"]
 LAYOUTS: tuple[Layout, ...] = ("json", "cbor", "columns")
 MESSAGE_SUFFIXES = (*JSON_SUFFIXES, ".json")
 CBOR_SUFFIXES = (".cbor", ".cbor.gz")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LINE_EXTRA = 6
+"""A line may have a byte order mark and an end beside its message; what has one more byte is none."""
 
 
 def count_collection(
@@ -62,11 +64,11 @@ def count_collection(
         return count_messages(collection, read_message_file(collection, source, form), form)
     wanted: dict[str, Any] = {"collection": collection.id[:ID_DIGITS], "version": collection.version}
     if table is None and has_suffix(source, JSON_SUFFIXES):
-        rows = read_json_rows(collection.mechanism, source, wanted)
+        rows = read_json_rows([each.name for each in collection.mechanism.fields], source, wanted)
         for name, value in wanted.items():  # a line need not have them
             rows[name][[cell is None for cell in rows[name]]] = value
         return _count_rows(collection.mechanism, rows, **wanted)
-    opened = open_reports(collection.mechanism, source, table)
+    opened = open_reports(collection.mechanism, source, table, wanted)
     columns = opened if isinstance(opened, Mapping) else opened.describe_columns()
     return _count_rows(collection.mechanism, opened, **{name: text for name, text in wanted.items() if name in columns})
 
@@ -166,17 +168,6 @@ def read_message_file(collection: Collection, path: Any, form: Form) -> Iterator
 
 
 def split_messages(collection: Collection, file: BinaryIO, form: Form) -> Iterator[bytes]:
-    """Return the messages of an opened file, and what is none in between."""
-    return split_lines(file) if form is Form.JSON else split_frames(Wire(collection, form), file)
-
-
-def split_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Return the messages of lines, without their ends; empty lines and a byte order mark are left out.
-
-    >>> list(split_lines([b"{}\\r\\n", b"\\n", b"{ }"]))
-    [b'{}', b'{ }']
-    """
-    for place, line in enumerate(lines):
-        message = (line if place else line.removeprefix(BYTE_ORDER_MARK)).rstrip(b"\r\n")
-        if message:
-            yield message
+    """Return the messages of an opened file, and what is none in between, of which no more than its beginning is held."""
+    wire = Wire(collection, form)
+    return split_lines(file, wire.size + LINE_EXTRA) if form is Form.JSON else split_frames(wire, file)
