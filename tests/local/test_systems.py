@@ -34,6 +34,7 @@ from discreet.local import (
 from discreet.local.apple import Sketch
 from discreet.local.draws import SystemDraws
 from discreet.local.intervals import invert_rate
+from discreet.testing import seeded_bits
 
 HALF, NOISE = Fraction(1, 2), (Fraction(1, 2), Fraction(1, 4), Fraction(3, 4))
 SKETCHES = CountMeanSketch(Fraction(9), 3, 40, "f"), CountMeanSketch(Fraction(9), 3, 8, "w")
@@ -239,6 +240,23 @@ def test_rappor_rows_are_those_of_its_decoder() -> None:
     assert answer.approximate
     row = answer.rows[0]
     assert row.upper - row.lower == pytest.approx(2 * 1.959964 * row.deviation, rel=1e-6)
+
+
+def test_an_answer_says_that_people_have_texts_that_are_not_listed() -> None:
+    rappor = Rappor(16, 2, 4, *NOISE, "x")
+    for hidden, is_told in ((b"b", False), (b"hidden", True)):
+        bits = rappor.draw_counts([b"a", hidden], [30_000, 70_000], seeded_bits(1))
+        counts = SystemCounts(rappor, bits.n, (bits.sizes, bits.ones), {})
+        assert any("not listed" in note for note in decode_system(counts, candidates=["a", "b"]).list_notes()) == is_told
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_an_answer_from_memoised_noise_says_that_a_device_reports_once_in_it(name: str) -> None:
+    mechanism = SYSTEMS[name]
+    counts = count_system(mechanism, draw_reports(mechanism, 30))
+    shown = decode_system(counts, candidates=["abca", "cc"] if mechanism.values is None else None)
+    is_memoised = name in ("rounded bit", "bucket flip", "basic rappor", "rappor", "unknown rappor")
+    assert any("count each day by itself" in note for note in shown.list_notes()) == is_memoised
 
 
 def test_a_puzzle_finds_its_words_with_intervals() -> None:

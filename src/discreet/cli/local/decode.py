@@ -29,7 +29,6 @@ from discreet.errors import BadParameter, SourceRefused
 
 if TYPE_CHECKING:
     from discreet.local.collection import Collection
-    from discreet.local.decoding import LocalAnswer
 
 REJECTED = {
     "collection": "made for another collection",
@@ -117,14 +116,13 @@ def local_decode(
             made, counted, candidates=texts, confidence=level, hostile_share=share, consistent=norm_sub
         )
     _refuse_nothing(made, reports, counted)
-    joint = simultaneous or top is not None
     if isinstance(shown, MeanAnswer):
         _check_mean(top=top, plot=plot)
     else:
         values = len(shown.rows)
         shown = shown.simultaneous() if simultaneous else shown
         shown = shown if top is None else shown.top(top)
-        write_picture(partial(shown.plot, title=made.name, joint=joint), plot)
+        write_picture(partial(shown.plot, title=made.name), plot)
     if json:
         print_json(shown.to_dict() | {"collection": made.id})
     elif csv:
@@ -132,10 +130,7 @@ def local_decode(
     else:
         from rich.console import Console
 
-        if isinstance(shown, MeanAnswer) or not joint:
-            Console().print(shown)
-        else:
-            Console().print(_make_joint_table(shown))
+        Console().print(shown)
         for note in _explain_answer(shown.rows, shown.rejected):
             print_styled(note, "none")
         if top is not None and top < values:
@@ -143,25 +138,6 @@ def local_decode(
         if len(shown.rows) > MAX_ROWS:
             print_styled("--csv and --json print all rows.", "none")
         note_picture(plot)
-
-
-def _make_joint_table(shown: "LocalAnswer") -> Any:
-    """The table of an answer whose only intervals are the joint ones: they stand in one column."""
-    from discreet.formats import add_rich_notes, format_value, make_rich_table
-
-    consistent = any(row.consistent is not None for row in shown.rows)
-    rows = [*shown.rows[:MAX_ROWS], *([] if shown.total is None else [shown.total])]
-    lines = [
-        [
-            str(row.label), format_value(row.value, row.joint_lower, row.joint_upper),
-            f"[{row.joint_lower:,.0f}, {row.joint_upper:,.0f}]",
-            *([] if not consistent else [f"{row.consistent:,.0f}" if row.consistent is not None else ""]),
-        ]
-        for row in rows
-    ]  # fmt: skip
-    header = ["value", "people", "joint interval", *(["consistent"] if consistent else [])]
-    cut = [f"The first {MAX_ROWS} of {len(shown.rows):,} values."] if len(shown.rows) > MAX_ROWS else []
-    return add_rich_notes(make_rich_table(None, header, lines), [*cut, *(note.strip() for note in shown.list_notes())])
 
 
 def _explain_answer(rows: Any, rejected: Mapping[str, int]) -> list[str]:
