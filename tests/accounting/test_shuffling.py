@@ -341,7 +341,10 @@ def test_epsilon_falls_with_users_and_with_delta() -> None:
 @pytest.mark.parametrize("odds", [Fraction(1001, 1000), Fraction(5, 2), Fraction(1000)])
 @pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-15"])
 def test_shuffling_never_costs(odds: Fraction, delta: str) -> None:
-    for event in (RandomizedResponseEvent(odds / (odds + 1), 2), SetResponseEvent(odds, 1 / (odds + 1), 1 / (odds + 1) ** 2)):
+    for event in (
+        RandomizedResponseEvent(odds / (odds + 1), 2),
+        SetResponseEvent(odds, 1 / (odds + 1), 1 / (odds + 1) ** 2),
+    ):
         for users in (1, 3, 10):
             assert epsilon(shuffle(event, users), Fraction(delta)).upper <= ceil_float(pure(event))
 

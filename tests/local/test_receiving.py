@@ -1,13 +1,16 @@
 """Messages and tables of one collection are counted alike, whatever bad ones stand among them."""
 
 import gzip
+import json
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas
+import polars
 import pytest
 
 from discreet.errors import BadParameter, SourceRefused
@@ -295,6 +298,61 @@ def test_a_file_without_its_columns_is_refused_by_name(tmp_path: Path) -> None:
 def test_what_is_no_message_at_all_is_rejected() -> None:
     strange: Any = [None, 5, "text", send(1)[0].decode()]
     assert count_messages(make("direct"), strange).rejected["length"] == 4
+
+
+# -- messages that were loaded into a table -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("load", [pandas.DataFrame, polars.DataFrame, dict])
+def test_a_table_of_messages_is_counted_as_the_messages_are(name: str, load: Any) -> None:
+    collection = make(name)
+    messages = [Client(collection, MemoryStore()).report(value, "once") for value in range(20)]
+    rows = [json.loads(message) for message in [*messages, messages[3]]]
+    counts = count_collection(collection, load({key: [row[key] for row in rows] for key in "vcny"}))
+    assert counts == count_messages(collection, [*messages, messages[3]])
+    assert counts.rejected["duplicate"] == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "kind"),
+    [
+        ("v", 2, "version"), ("v", None, "version"), ("c", "0" * 16, "collection"), ("c", None, "collection"),
+        ("n", None, "length"), ("y", None, "length"), ("y", [], "length"), ("y", [1, 1], "length"), ("y", [None], "length"),
+        ("y", [40], "range"), ("y", ["1"], "range"), ("y", 1, "length"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_of_a_table_of_messages_is_counted(column: str, bad: Any, kind: str) -> None:
+    rows = [json.loads(message) for message in send(3)]
+    rows[1][column] = bad
+    counts = count_collection(make("direct"), pandas.DataFrame(rows))
+    assert (counts.n, counts.rejected[kind], counts.received) == (2, 1, 3)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_table_of_messages_in_an_engine_is_refused_with_the_view_that_is_counted(name: str) -> None:
+    collection, database = make(name), duckdb.connect()
+    messages = [Client(collection, MemoryStore()).report(value, "once").decode() for value in range(20)]
+    database.execute("CREATE TABLE texts AS SELECT UNNEST($messages) AS text", {"messages": messages})
+    shape = '{"v": "BIGINT", "c": "VARCHAR", "n": "VARCHAR", "y": ["BIGINT"]}'
+    database.execute(f"CREATE TABLE reports AS SELECT UNNEST(from_json(text, '{shape}')) FROM texts")
+    with pytest.raises(BadParameter, match="a table of messages") as refused:
+        count_collection(collection, database, table="reports")
+    view = str(refused.value).partition("view of it: ")[2].replace("FROM ….", "FROM reports")
+    if "…" not in view:  # all columns are spelt out
+        database.execute(f"CREATE VIEW columns AS {view}")
+        counts = count_collection(collection, database, table="columns")
+        assert counts + Counts.nothing(collection.mechanism) == counts
+        assert counts.received == counts.n == 20
+        assert (counts + count_messages(collection, [message.encode() for message in messages])).n == 40
+
+
+def test_counts_of_two_collections_do_not_add_up() -> None:
+    oracle = make("direct").mechanism
+    one, two = (count_reports(oracle, {"y": [1], "collection": [name]}, collection=name) for name in ("a", "b"))
+    assert (one + count_reports(oracle, {"y": [1]})).collection == "a"
+    with pytest.raises(BadParameter, match="two collections"):
+        one + two
 
 
 # -- counts made by hand ------------------------------------------------------------------------------------------------

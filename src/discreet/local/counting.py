@@ -126,10 +126,11 @@ class Counts:
 
     def __add__(self, other: "Counts") -> "Counts":
         """Add the counts of other reports. A report whose copies lie in both is counted twice: see the head of this file."""
-        if self.oracle != other.oracle or self.collection != other.collection:
+        known = {name for name in (self.collection, other.collection) if name is not None}
+        if self.oracle != other.oracle or len(known) > 1:
             raise BadParameter("counts", "of two collections", "their reports have different noise", "add up one at a time")
         rejected = {kind: self.rejected[kind] + other.rejected[kind] for kind in REJECTIONS}
-        return Counts(self.oracle, self.cells + other.cells, self.n + other.n, rejected, self.collection)
+        return Counts(self.oracle, self.cells + other.cells, self.n + other.n, rejected, *known)
 
     def __eq__(self, other: object) -> bool:
         return (

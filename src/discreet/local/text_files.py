@@ -106,8 +106,8 @@ def read_json_rows(names: Sequence[str], source: Any, wanted: Mapping[str, Any])
             for name, column in columns.items():
                 column.append(row.get(name))
             nonces.append(("nonce", str(row["nonce"])) if row.get("nonce") is not None else ("line", place))
-    table = {name: _to_objects(column) for name, column in columns.items()}
-    return table | ({"nonce": _to_objects(nonces)} if any(kind == "nonce" for kind, _ in nonces) else {})
+    table = {name: to_objects(column) for name, column in columns.items()}
+    return table | ({"nonce": to_objects(nonces)} if any(kind == "nonce" for kind, _ in nonces) else {})
 
 
 def _read_object(line: bytes) -> Mapping[str, Any]:
@@ -119,7 +119,7 @@ def _read_object(line: bytes) -> Mapping[str, Any]:
     return row if isinstance(row, dict) else {}
 
 
-def _to_objects(column: Sequence[Any]) -> NDArray[Any]:
+def to_objects(column: Sequence[Any]) -> NDArray[Any]:
     """Return an array of one dimension, also of cells that are lists."""
     found = np.empty(len(column), object)
     for place, cell in enumerate(column):
@@ -158,7 +158,7 @@ class _CsvReader:
             lines = (line.decode("utf-8", "surrogateescape") for line in split_lines(file, limit) if line.strip())
             self._read_all(lines)
         numbers = {name: np.frombuffer(column, np.float64) for name, column in self.numbers.items()}
-        return numbers | {name: _to_objects(column) for name, column in self.texts.items()}
+        return numbers | {name: to_objects(column) for name, column in self.texts.items()}
 
     def _read_all(self, lines: Iterator[str]) -> None:
         first = next(lines, None)
