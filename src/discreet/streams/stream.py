@@ -187,7 +187,7 @@ def open_stream(
     mechanism, event = calibrate_stream(horizon, taken, currency, currency.amount(exact, session.delta))
     design = StreamDesign(
         _check_name(name), _identity_of(session), session.label, to_sql(bounded.query, bounded.table.unit), column,
-        tuple(group.name for group in bounded.query.groups), keys, time, schedule, horizon, taken, bounded.table.unit,
+        tuple(group.name for group in bounded.query.groups), tuple(keys), time, schedule, horizon, taken, bounded.table.unit,
         mechanism,
     )  # fmt: skip
     tainted = bits is not None and bits is not SYSTEM
