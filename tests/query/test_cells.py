@@ -11,7 +11,7 @@ from discreet import connect
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.builder import count, select
-from discreet.query.cells import MAX_WEIGHT, BoundedCells, KeyProduct, bound_cells
+from discreet.query.cells import MAX_WEIGHT, BoundedCells, KeyProduct, bound_cells, explain_cells
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql, read_query
 from discreet.query.record import _hash_keys
@@ -320,3 +320,17 @@ def test_a_session_refuses_it_before_anything_is_paid() -> None:
         with pytest.raises(QueryRefused, match="2 tables at once"):
             use("SELECT dept, COUNT(*) AS n FROM people GROUP BY CUBE(dept)", epsilon=0.1)
     assert session.account.budget == before
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "said"),
+    [
+        (Neighbours.ADD_REMOVE, "Adding or removing one id changes each table by at most"),
+        (Neighbours.REPLACE, "Replacing one id takes at most"),
+    ],
+)
+def test_what_one_unit_can_change_is_said_for_all_tables(neighbours: Neighbours, said: str) -> None:
+    bounded = bound_cells(parse_sql(BY + "dept, ok", PEOPLE), PEOPLE, neighbours)
+    text = explain_cells(bounded)
+    assert text.startswith(said)
+    assert f"{bounded.max_change:,} row" in text
