@@ -246,10 +246,9 @@ def _check_aggregate(query: ast.Query, table: Table, max_groups: int) -> None:
 def explain_cells(bounded: BoundedCells) -> str:
     """Say in words what one unit can change in every table, and repeat the limits."""
     unit, k = bounded.table.unit, bounded.max_change
-    step = nearest_float(Fraction(bounded.statistic.step_size(bounded.table)))
-    most = (
-        formats.count_things(k, "row") if step == 1 and not isinstance(bounded.statistic, CentredSum) else f"{k * step:,.6g}"
-    )
+    most = formats.count_things(k, "row")
+    if isinstance(bounded.statistic, CentredSum):
+        most = f"{k * nearest_float(bounded.statistic.step_size(bounded.table)):,.6g}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
         change = f"Adding or removing one {unit} changes each table by at most {most} in all."
     else:
