@@ -14,7 +14,7 @@ from discreet.query.builder import count, select
 from discreet.query.cells import MAX_WEIGHT, BoundedCells, KeyProduct, bound_cells, explain_cells
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql, read_query
-from discreet.query.record import _hash_keys
+from discreet.query.record import hash_keys
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import CentredSum
 from discreet.units import Neighbours
@@ -173,9 +173,9 @@ def test_a_product_of_keys_is_what_itertools_makes_of_it() -> None:
 
 def test_measurements_of_different_keys_have_different_specifications() -> None:
     first, second = KeyProduct((("a", "b"), (1,))), KeyProduct((("b", "a"), (1,)))
-    assert _hash_keys(first) != _hash_keys(second)
-    assert _hash_keys(first) == _hash_keys(KeyProduct(first.columns))
-    assert _hash_keys(None) is None
+    assert hash_keys(first) != hash_keys(second)
+    assert hash_keys(first) == hash_keys(KeyProduct(first.columns))
+    assert hash_keys(None) is None
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------------
