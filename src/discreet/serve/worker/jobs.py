@@ -241,6 +241,8 @@ class Jobs:
             with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask, measurement)
         except EngineFailed:
+            if running.cancellation.is_too_late:
+                return True  # it fails at its moment, as what is not ready
             if not self.delivery.ready(running, lambda: self._fail(running, held)):
                 self.delivery.deliver_late(running, held.record_failures)
             return True
