@@ -153,7 +153,7 @@ class Worker:
         again before it is missed: a worker that is not renewed counts as gone, and its jobs are taken by others."""
         seconds, is_renewed = self.settings.lease_seconds, True
         while not self._stopped.wait(seconds / 3 if is_renewed else min(RETRY_SECONDS, seconds / 10)):
-            renewals = [
+            renewals: list[Callable[[], object]] = [
                 self._say_slots,
                 self.tables.renew_serving,
                 *(partial(self._renew_lease, job) for job in self.jobs.leased),
