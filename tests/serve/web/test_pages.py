@@ -11,6 +11,8 @@ from fractions import Fraction
 import msgspec
 import pytest
 
+from discreet.accounting.currencies import parse_currency
+from discreet.ledger.account import AccountState
 from discreet.serve.control.model import Snapshot
 from discreet.serve.web.pages.asking import DEFAULT_ERRORS
 from tests.serve.web.test_templates import sign_in
@@ -106,3 +108,31 @@ def test_the_line_of_a_quote_works_as_it_stands(service: Service, ada: Client) -
     body = json.loads(shlex.split(html.unescape(line))[-2])
     assert body == {"table": "people", "query": "SELECT COUNT(*) AS n FROM people", "epsilon": "0.1"}
     assert service.client("ada").post("/api/v1/quotes", json=body).status_code == 200
+
+
+# A class whose table is being made
+
+
+def test_the_page_of_a_class_follows_until_its_table_and_accounts_are_made(service: Service) -> None:
+    """Without a worker the table is not made: the page loads again, by a script or without. It stops when there is nothing
+    to wait for; and it does not take away a code that is shown once before the teacher has read it."""
+    sam = sign_in(service, "sam")
+    token = re.search(r'name="form_token" value="([^"]+)"', sam.get("/me").text)
+    assert token is not None
+    fields = {"form_token": token[1], "title": "Monday", "epsilon": "3", "ration": "1", "rows": "500"}
+    address = sam.post("/lab", data=fields).headers["location"]
+    first, second = sam.get(address).text, sam.get(address).text
+    follows, refresh = f'hx-get="{address}" hx-trigger="load delay:1s"', '<noscript><meta http-equiv="refresh"'
+    assert 'class="secret"' in first
+    assert refresh not in first
+    assert 'class="secret"' not in second
+    assert refresh in second
+    assert all(follows in each and "The table is being made" in each for each in (first, second))
+    name = address.rpartition("/")[2]
+    root = AccountState.open(name, 3, 0, parse_currency("pure"))
+    service.control.save_snapshots([Snapshot.of(root)])
+    service.register(name=name, population=name, identity=f"serve:{name}", invented=True)
+    made = sam.get(address).text
+    assert follows not in made
+    assert refresh not in made
+    assert "The table is being made" not in made
