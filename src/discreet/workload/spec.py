@@ -299,7 +299,7 @@ def parse_sound_parts(text: str, beside: Path, name: str = "this text") -> tuple
     problems = Problems()
     try:
         plan = tomllib.loads(text, parse_float=Decimal)
-    except (ValueError, ArithmeticError) as mistake:
+    except (ValueError, ArithmeticError, RecursionError) as mistake:
         with problems.collect():
             raise BadParameter("plan", name, f"not TOML ({mistake})", "correct that line") from None
         return None, problems
