@@ -20,7 +20,7 @@ from discreet.query.policy import read_policy
 from discreet.query.record import policy_hash
 from discreet.remote.wire import write_public_policy
 from discreet.serve.control.model import Snapshot, TableEntry
-from discreet.serve.quoting import MAX_WAITING, FairPlaces, Priced, Quoter, Target, build_account
+from discreet.serve.quoting import FairPlaces, Priced, Quoter, Target, build_account
 from discreet.serve.web.pages.words import format_cost_short
 from discreet.session.connect import open_session
 from discreet.session.options import SourceOptions
@@ -273,29 +273,6 @@ def test_who_waits_too_long_for_a_place_is_refused() -> None:
         pass
     with places.take("bob"), places.take("zed"):
         pass
-
-
-def test_one_person_waits_with_few_quotes_and_others_find_a_thread() -> None:
-    """The mutant lets one person wait with as many as there are threads, for five seconds each."""
-    places, go, refused = FairPlaces(2, wait=30.0), threading.Event(), list[str]()
-
-    def take() -> None:
-        try:
-            with places.take("bob"):
-                go.wait(30)
-        except ServiceUnavailable as error:
-            refused.append(str(error))
-
-    threads = [threading.Thread(target=take) for _ in range(MAX_WAITING + 4)]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: len(refused) == 3 and len(places._waiting) == MAX_WAITING)
-    assert all("Too many of your queries" in each for each in refused)
-    with places.take("zed"):
-        go.set()
-    for thread in threads:
-        thread.join(30)
-    assert len(refused) == 3
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

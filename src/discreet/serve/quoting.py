@@ -10,8 +10,8 @@ here, but it is part of the hash of the policy; that hash is the registered one.
 
 Work is bounded: a text has at most 20,000 characters, the parser and the validator refuse what would take long, and a
 quote takes one of a few places, so that texts made to be slow delay each other and no other request. One person has one of
-these places at a time and a few that wait, and the place that becomes free is for who waited since the longest ago was
-served: texts made to be slow delay those of the same person.
+these places at a time, and the place that becomes free is for who waited since the longest ago was served: texts made to be
+slow delay those of the same person.
 
 What was calibrated is kept by everything that it depends on, and by the account. So a quote is quicker if it was asked for
 before from the same account, which tells a person nothing about others; and a policy, an account or a table that changed is
@@ -53,8 +53,6 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 MAX_CACHED = 2_000
 WAIT_SECONDS = 5.0
-MAX_WAITING = 10
-"""Quotes of one person that wait for a place. Each holds a thread, and others need these."""
 
 
 def build_account(lineage: Sequence[Snapshot]) -> AccountState:
@@ -234,11 +232,9 @@ class FairPlaces:
         """Wait for a place, and have it in this block.
 
         Raises:
-            ServiceUnavailable: if none is free for too long, or at once if the person waits with `MAX_WAITING` others.
+            ServiceUnavailable: if none is free for too long.
         """
         with self._changed:
-            if sum(each == person for each in self._waiting.values()) >= MAX_WAITING:
-                raise ServiceUnavailable("Too many of your queries are being quoted", "try again in a few seconds")
             self._number += 1
             ticket = self._number
             self._waiting[ticket] = person
