@@ -1,6 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [noise|accounting|asking|starting|ledger|engines|auditing|publishing|serve|local …]   measures those
+python benchmarks/run.py [SUBJECT …]   measures those
 """
 
 import platform
@@ -12,7 +12,21 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, auditing, engines, ledger, local, noise, publishing, serve, starting  # noqa: E402
+from benchmarks import (  # noqa: E402
+    accounting,
+    asking,
+    auditing,
+    engines,
+    ledger,
+    local,
+    noise,
+    publishing,
+    serve,
+    starting,
+    streams,
+    synthesis,
+    tabulation,
+)
 
 SUBJECTS = {
     "noise": noise.SECTIONS,
@@ -25,6 +39,9 @@ SUBJECTS = {
     "publishing": publishing.SECTIONS,
     "serve": serve.SECTIONS,
     "local": local.SECTIONS,
+    "streams": streams.SECTIONS,
+    "synthesis": synthesis.SECTIONS,
+    "tabulation": tabulation.SECTIONS,
 }
 
 

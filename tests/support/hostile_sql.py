@@ -52,7 +52,7 @@ STATEMENTS = [
     "SELECT dept, COUNT(*) FROM people", "SELECT dept FROM people GROUP BY dept", "SELECT age, COUNT(*) FROM people GROUP BY dept",
     "SELECT COUNT(*) FROM people GROUP BY 1", "SELECT COUNT(*) FROM people GROUP BY ALL", "SELECT COUNT(*) FROM people GROUP BY ()",
     "SELECT COUNT(*) FROM people GROUP BY ROLLUP (dept)", "SELECT COUNT(*) FROM people GROUP BY CUBE (dept)",
-    "SELECT COUNT(*) FROM people GROUP BY GROUPING SETS ((dept))", "SELECT COUNT(*) FROM people GROUP BY pay",
+    "SELECT COUNT(*) FROM people GROUP BY GROUPING SETS ((dept), ())", "SELECT COUNT(*) FROM people GROUP BY pay",
     "SELECT COUNT(*) FROM people GROUP BY dept, pay", "SELECT COUNT(*) AS n FROM people GROUP BY n", "SELECT * EXCLUDE (uid) FROM people",
     "SELECT COLUMNS('.*') FROM people", "SELECT COUNT(*) + 1 FROM people", "SELECT -COUNT(*) FROM people", "SELECT (SELECT 1) FROM people",
     "SELECT [COUNT(*)] FROM people", "SELECT {'a': COUNT(*)} FROM people", "SELECT COUNT(*)::INT FROM people", "SELECT ? FROM people",

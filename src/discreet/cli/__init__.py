@@ -15,7 +15,9 @@ from discreet.cli import demo  # isort: skip
 from discreet.cli import ask  # isort: skip
 from discreet.cli import quote  # isort: skip
 from discreet.cli import login  # isort: skip
+from discreet.cli import tabulate  # isort: skip
 from discreet.cli import publish  # isort: skip
+from discreet.cli import stream  # isort: skip
 from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
 from discreet.cli import budget  # isort: skip
@@ -26,13 +28,14 @@ from discreet.cli import plan  # isort: skip
 from discreet.cli import epsilon  # isort: skip
 from discreet.cli import calibrate  # isort: skip
 from discreet.cli import verify  # isort: skip
+from discreet.cli import reproduce  # isort: skip
 from discreet.cli import audit  # isort: skip
 from discreet.cli import lab  # isort: skip
 from discreet.cli import help  # isort: skip
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "local", "login", "main",
-    "plan", "policy", "publish", "quote", "serve", "source", "verify",
+    "plan", "policy", "publish", "quote", "reproduce", "serve", "source", "stream", "tabulate", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000
@@ -76,6 +79,6 @@ def main() -> None:
 
 def _escape_unencodable() -> None:
     """Print \\u03b5 where the terminal's encoding has no ε, so that an answer that was paid for is not lost."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, TextIOWrapper) and output.errors == "strict":
+            output.reconfigure(errors="backslashreplace")

@@ -13,12 +13,13 @@ import logging
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
 from threading import Lock, get_ident
 from types import MappingProxyType
@@ -35,11 +36,16 @@ from discreet.text import to_printable, to_printable_lines
 if TYPE_CHECKING:  # a source is opened without what its queries need
     from discreet.query import ast
     from discreet.query.answer import ExactTotals
+    from discreet.query.cells import BoundedCells, CellBlock
     from discreet.query.contribution import BoundedQuery
     from discreet.query.statistics import CellCounts
 
 ColumnReader: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 """How a column of an unusual type is read; None where it is read as it is. A reader succeeds on every value."""
+
+
+BLOCK = 100_000
+"""How many cells a block holds at most."""
 
 
 class OutOfResources(EngineFailed):
@@ -141,6 +147,22 @@ class Engine(Protocol):
 
     def read_histogram(self, bounded: "BoundedQuery", counts: "CellCounts") -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """Yield (count, cell, keys) for the cells that have rows."""
+        ...
+
+    def read_contributions(self, bounded: "BoundedQuery") -> list[tuple[Any, int, tuple[Any, ...]]]:
+        """Return (unit, rows, keys) of every unit and group: for the owner's state of a stream, and never shown.
+
+        Raises:
+            EngineFailed: the engine could not answer; its message is in the owner's log.
+        """
+        ...
+
+    def read_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0) -> "Iterator[CellBlock]":
+        """Yield the cells that have rows, each once, in blocks that are read one after the other.
+
+        Cells are in the order of the codes of the first `ordered_columns` columns, so that the cells of one key of these
+        columns follow each other.
+        """
         ...
 
     def progress(self) -> float | None:
@@ -303,6 +325,14 @@ class SqlEngine(ABC):
         )
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
+    def compile_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0) -> str:
+        """Return the statement of the cells."""
+        from discreet.sql.cells import lower_cells
+
+        source, unit = self._build_source(bounded.table, bounded.query.joins)
+        lowered = lower_cells(bounded, source, unit, self.dialect, ordered_columns)
+        return lowered.sql(dialect=self.dialect.name, copy=False)
+
     def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
         """The declared columns beside those of the joined public tables, and the column that identifies a unit; None where
         each row is one."""
@@ -365,6 +395,16 @@ class SqlEngine(ABC):
         """Yield (count, cell, keys) for the cells that have rows."""
         return self._iter_histogram(bounded, counts, self._compile(bounded, counts))
 
+    def read_contributions(self, bounded: "BoundedQuery") -> list[tuple[Any, int, tuple[Any, ...]]]:
+        """Return (unit, rows, keys) of every unit and group."""
+        from discreet.sql.totals import lower_contributions
+
+        source, unit = self._build_source(bounded.table, bounded.query.joins)
+        assert unit is not None, "a stream has a column that identifies a unit"
+        lowered = lower_contributions(bounded, source, unit, self.dialect)
+        rows = self._execute(lowered.sql(dialect=self.dialect.name, copy=False))
+        return [(unit, int(count), tuple(keys)) for unit, count, *keys in rows]
+
     def _iter_histogram(
         self, bounded: "BoundedQuery", counts: "CellCounts", statement: str
     ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
@@ -379,6 +419,17 @@ class SqlEngine(ABC):
         width = len(bounded.totals) if counts is None else 1
         for row in self._execute(statement):
             yield row[:width], row[width:]
+
+    def read_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0) -> "Iterator[CellBlock]":
+        """Yield the cells that have rows, each once, in blocks that are read one after the other."""
+        statement = self.compile_cells(bounded, ordered_columns=ordered_columns)
+        return self._execute_blocks(statement, len(bounded.query.groups))
+
+    def _execute_blocks(self, statement: str, columns: int) -> "Iterator[CellBlock]":
+        """Run a statement that returns a total and so many codes, all of them integers."""
+        rows = self._execute(statement)
+        while batch := list(islice(rows, BLOCK)):
+            yield to_block(batch, columns)
 
     # -- for the data owner ----------------------------------------------------------------------------------------------
 
@@ -404,6 +455,17 @@ class SqlEngine(ABC):
         beside = copy(self)
         beside.public = MappingProxyType(dict(public))
         return beside
+
+
+def to_block(rows: Sequence[tuple[int, ...]], columns: int) -> "CellBlock":
+    """Return rows of a total and so many codes as a block."""
+    import numpy
+
+    from discreet.query.cells import CellBlock
+
+    numbers = numpy.fromiter(chain.from_iterable(rows), numpy.int64, len(rows) * (columns + 1))
+    numbers = numbers.reshape(len(rows), columns + 1)
+    return CellBlock(numbers[:, 1:].copy(), numbers[:, 0].copy())
 
 
 # -- names of tables and columns -------------------------------------------------------------------------------------------

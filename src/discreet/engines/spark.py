@@ -27,8 +27,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 from weakref import finalize
 
@@ -39,6 +40,7 @@ from pyspark.sql import DataFrame, SparkSession, types
 from sqlglot import exp
 
 from discreet.engines.base import (
+    BLOCK,
     SAYS_MORE,
     VALIDATE,
     ColumnReader,
@@ -48,12 +50,16 @@ from discreet.engines.base import (
     owner_log,
     quote_table,
     split_table_name,
+    to_block,
 )
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.public_tables import clean_values, describe_public_table
 from discreet.errors import DiscreetError, EngineFailed, SourceRefused
 from discreet.query.schema import Column, Kind, PublicTable
 from discreet.sql.dialects import SPARK
+
+if TYPE_CHECKING:
+    from discreet.query.cells import CellBlock
 
 SOURCES = "org.apache.spark.sql.execution.datasources"
 _PASSWORD = re.compile(r"^([^/:]+://[^/:@]*):[^/]*@")
@@ -467,8 +473,28 @@ class Spark(SqlEngine):
             for batch in rows.to_batches():
                 yield from zip(*(_decimals_to_int(column.to_pylist()) for column in batch.columns), strict=True)
         except Exception as error:  # a stopped context raises whatever comes first
-            owner_log.warning("%s", error)
-            raise (OutOfResources if _is_resource(error) or self._has_ended() else EngineFailed) from None
+            raise self._to_engine_error(error) from None
+
+    def _execute_blocks(self, statement: str, columns: int) -> "Iterator[CellBlock]":
+        """Fetch partition by partition, in their order, so that one partition at a time is held. The thread that serves them
+        inherits the job group."""
+        try:
+            with self.job.track():
+                frame = self.session.sql(statement)
+                frame._jdf.queryExecution().executedPlan()
+                rows = frame.toLocalIterator()
+            while True:
+                with silence_spark():
+                    batch = list(islice(rows, BLOCK))
+                if not batch:
+                    return
+                yield to_block(batch, columns)
+        except Exception as error:
+            raise self._to_engine_error(error) from None
+
+    def _to_engine_error(self, error: Exception) -> EngineFailed:
+        owner_log.warning("%s", error)
+        return OutOfResources() if _is_resource(error) or self._has_ended() else EngineFailed()
 
     def _has_ended(self) -> bool:
         """Whether the context is gone, which shows as whatever Python or Java meets first."""

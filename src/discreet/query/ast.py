@@ -5,7 +5,7 @@ rows. `docs/asking.md` states the rule of each; `query.grid` has the range of ea
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -380,6 +380,9 @@ def columns_in(condition: Condition) -> set[str]:
 
 WHOLE_ANSWER = View()
 
+Margin: TypeAlias = tuple[int, ...]
+"""A set of groupings: their indexes in `Query.groups`, in ascending order. () is the total."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -391,11 +394,23 @@ class Query:
     groups: tuple[Grouping, ...] = ()
     joins: tuple[Join, ...] = ()
     view: View = WHOLE_ANSWER
+    margins: tuple[Margin, ...] = ()
+    """The tables that GROUPING SETS, CUBE or ROLLUP ask for, in the order of `sort_margins`; none of one table by all
+    groups."""
 
     @property
     def selects_by_noise(self) -> bool:
         """Whether noisy values decide which rows of the answer are shown, or which come first."""
         return self.view.selects_by_noise(tuple(group.name for group in self.groups))
+
+
+def sort_margins(margins: Iterable[Iterable[int]]) -> tuple[Margin, ...]:
+    """Return each margin once, those with more columns first.
+
+    >>> sort_margins([(), {1, 0}, [0], (0, 1)])
+    ((0, 1), (0,), ())
+    """
+    return tuple(sorted({tuple(sorted(set(margin))) for margin in margins}, key=lambda each: (-len(each), each)))
 
 
 # -- a query as SQL text, which no engine sees -----------------------------------------------------------------------------
@@ -416,7 +431,9 @@ def to_sql(query: Query, unit: str = "unit") -> str:
     items += [f"{aggregate.to_sql(unit)} AS {quote_name(name)}" for name, aggregate in query.aggregates]
     joins = "".join(_format_join(join, query.table) for join in query.joins)
     where = "" if query.where is None else f" WHERE {_format_condition(query.where)}"
-    groups = f" GROUP BY {', '.join(format_value(group.value) for group in query.groups)}" if query.groups else ""
+    names = [format_value(group.value) for group in query.groups]
+    sets = ", ".join(f"({', '.join(names[i] for i in margin)})" for margin in query.margins)
+    groups = f" GROUP BY {f'GROUPING SETS ({sets})' if sets else ', '.join(names)}" if query.groups else ""
     return f"SELECT {', '.join(items)} FROM {quote_name(query.table)}{joins}{where}{groups}"
 
 

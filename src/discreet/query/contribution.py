@@ -25,6 +25,7 @@ What is said of it in words follows from the query and the declarations, which a
 the bounds is private.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
 from typing import Any
@@ -66,6 +67,7 @@ MAX_SQUARED_STEP = 1 << 800  # steps of 2^400, of which there are fewer than 2^5
 
 MAX_STATISTICS = 300
 MAX_SEARCHED_STATISTICS = 24
+TABULATE_HINT = "use session.tabulate(…) or `discreet tabulate`, or ask one query for each grouping"
 STATISTICS_PER_QUANTILE = 6
 STATISTICS_PER_DISTINCT = 10
 """A quote is free, so its work must be bounded. A quantile's error is that of a weighted sum of noises, which takes as long
@@ -82,7 +84,7 @@ class BoundedQuery:
     neighbours: Neighbours
     max_groups: int  # at most this many groups per unit
     max_rows: int  # at most this many rows per unit and group
-    keys: tuple[tuple[Key, ...], ...] | None  # None: not declared
+    keys: Sequence[tuple[Key, ...]] | None  # None: not declared
     statistics_by_column: tuple[tuple[Statistic, ...], ...] = field(init=False)  # of each aggregate, in order
     statistics: tuple[Statistic, ...] = field(init=False)  # of all columns, each once
     scalars: tuple[ScalarStatistic, ...] = field(init=False)  # those that are one number per group
@@ -145,6 +147,8 @@ class BoundedQuery:
 
 def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) -> BoundedQuery:
     """Decide what is computed exactly, and prove what one unit can do to it."""
+    if query.margins:
+        raise QueryRefused(f"This query asks for {len(query.margins):,} tables at once", TABULATE_HINT)
     table = apply_joins(query.joins, table)
     check_query(query, table)
     if query.view != ast.WHOLE_ANSWER:
@@ -154,6 +158,13 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     if keys is not None:
         groups = min(groups, len(keys))
     bounded = BoundedQuery(query, table, neighbours, groups, 1 if table.unique else table.max_rows, keys)
+    check_bounded(bounded)
+    return bounded
+
+
+def check_bounded(bounded: BoundedQuery) -> None:
+    """Refuse a query that takes too much work, or whose statistics may leave what is exact."""
+    table = bounded.table
     check_work(bounded)
     for statistic in bounded.statistics:
         squares = isinstance(statistic, CentredProduct) or (isinstance(statistic, CentredSum) and statistic.power == 2)
@@ -163,7 +174,6 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
             )
         if bounded.max_contribution(statistic) >= MAX_PRODUCT:
             raise QueryRefused("One unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
-    return bounded
 
 
 def check_work(bounded: BoundedQuery, *, for_error: bool = False) -> None:
@@ -188,14 +198,7 @@ def check_work(bounded: BoundedQuery, *, for_error: bool = False) -> None:
 
 def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | None:
     """Return every combination of the declared keys; None if the keys of some column are not declared."""
-    choices: list[tuple[Key, ...]] = []
-    for group in query.groups:
-        kind = kind_of(group.value, table)
-        if any(key is not None and not accepts(kind, key) for key in group.keys or ()):
-            raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
-        found = grouping_keys(group, table)
-        if found is not None:
-            choices.append(narrow_periods(group, found, query.where))
+    choices = [keys for keys in list_keys(query, table) if keys is not None]
     if len(choices) < len(query.groups):
         return None
     combinations = 1
@@ -204,6 +207,18 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
     if combinations > MAX_KEYS:
         raise QueryRefused(f"There are more than {MAX_KEYS:,} combinations of keys", "group by fewer columns")
     return tuple(product(*choices))
+
+
+def list_keys(query: ast.Query, table: Table) -> list[tuple[Key, ...] | None]:
+    """Return the keys that rows can have in each grouping of a query; None where they are not declared."""
+    choices: list[tuple[Key, ...] | None] = []
+    for group in query.groups:
+        kind = kind_of(group.value, table)
+        if any(key is not None and not accepts(kind, key) for key in group.keys or ()):
+            raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
+        found = grouping_keys(group, table)
+        choices.append(None if found is None else narrow_periods(group, found, query.where))
+    return choices
 
 
 def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:

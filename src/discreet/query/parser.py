@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from fractions import Fraction
 from functools import partial
+from itertools import product
+from math import prod
 from typing import TypeAlias
 from unicodedata import category
 
@@ -49,6 +51,7 @@ from discreet.query.validate import (
     MAX_BIN_WIDTH,
     MAX_CONSTANT,
     MAX_DIGITS,
+    MAX_MARGINS,
     Scope,
     check_column_count,
     check_condition,
@@ -156,6 +159,10 @@ PAIR_AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value, ast.Value], ast.Aggre
 """Aggregates of two values."""
 
 
+GroupingSets: TypeAlias = list[frozenset[ast.GroupValue]]
+"""Sets of what rows are grouped by, one for each table."""
+
+
 def read_query(query: QueryLike, table: Table) -> ast.Query:
     """Return a query in any form as a `Query` about this table. `check_query` says whether it can be answered."""
     if isinstance(query, Select):
@@ -187,6 +194,27 @@ def parse_sql(text: str, table: Table) -> ast.Query:
     query = _Reader(Scope(table)).read_query(_parse_select(text, table))
     check_size(query)
     return query
+
+
+def _combine_sets(parts: "list[GroupingSets]", node: exp.Expr) -> GroupingSets:
+    """Return the unions of one set of each part, as GROUP BY combines its parts."""
+    _check_set_count(prod(map(len, parts)), node)
+    return [*dict.fromkeys(frozenset[ast.GroupValue]().union(*chosen) for chosen in product(*parts))]
+
+
+def _check_set_count(count: int, node: exp.Expr) -> None:
+    """Refuse more sets than a query may have, before they are listed."""
+    if count > MAX_MARGINS:
+        raise make_refusal(
+            node, f"The query asks for more than {MAX_MARGINS:,} tables at once", "name fewer: GROUPING SETS ((a, b), (a))"
+        )
+
+
+def _find_margins(groups: list[ast.GroupValue], sets: GroupingSets) -> tuple[ast.Margin, ...]:
+    """Return the margins of these sets; none if they are one table by all groups."""
+    places = {value: i for i, value in enumerate(groups)}
+    margins = ast.sort_margins({places[value] for value in each} for each in sets)
+    return () if margins == (tuple(range(len(groups))),) else margins
 
 
 def _parse_select(text: str, table: Table) -> exp.Select:
@@ -233,7 +261,7 @@ class _Reader:
         self._check_source(select)
         for join in select.args.get("joins") or ():
             self._read_join(join)
-        groups = self._read_groups(select)
+        groups, sets = self._read_groups(select)
         shown: list[ast.GroupValue] = []
         aggregates: dict[str, ast.Aggregate] = {}
         names: list[str] = []  # of the columns in the order of SELECT
@@ -272,12 +300,14 @@ class _Reader:
         where = select.args.get("where")
         if where is not None:
             allow_only(where, "this")
+        ordered = [*dict.fromkeys((*shown, *groups))]
         measured = ast.Query(
             self.scope.table.name,
             tuple(aggregates.items()),
             None if where is None else self.read_condition(where.this),
-            tuple(ast.Grouping(groups[value], value) for value in dict.fromkeys((*shown, *groups))),
+            tuple(ast.Grouping(groups[value], value) for value in ordered),
             self.scope.joins,
+            margins=_find_margins(ordered, sets),
         )
         has_view = any(select.args.get(clause) for clause in ("having", "order", "limit", "offset"))
         return _ViewReader(self, measured, names).read_view(select) if has_view else measured
@@ -295,29 +325,66 @@ class _Reader:
             written = source.this.name or quote_node(source.this.this)
             raise make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {format_name(name)}")
 
-    def _read_groups(self, select: exp.Select) -> dict[ast.GroupValue, str]:
-        """Return what rows are grouped by, with the name of each: a column, a bin, a part of a date, or an alias of one."""
+    def _read_groups(self, select: exp.Select) -> tuple[dict[ast.GroupValue, str], "GroupingSets"]:
+        """Return what rows are grouped by, with the name of each: a column, a bin, a part of a date, or an alias of one; and
+        the sets of them that tables are asked for."""
         group = select.args.get("group")
         if group is None:
-            return {}
+            return {}, [frozenset()]
         allow_only(group, "expressions")
         if not group.expressions:
             raise make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
-        aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
         groups: dict[ast.GroupValue, str] = {}
+        sets: GroupingSets = [frozenset()]
         for written in group.expressions:
-            node = _find_selected(written, select) if isinstance(written, exp.Literal) else written
-            is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
-            value = self.read_operand(aliases.get(node.name, node) if is_alias else node)
-            if not isinstance(value, ast.GroupValue):
-                raise make_refusal(
-                    written, "Rows can be grouped by columns, bins, integers and parts of dates only", GROUPS_HINT
-                )
-            if is_alias or isinstance(value, ast.Ref):
-                groups[value] = node.name
-            else:
-                groups[value] = node.sql() if isinstance(value, ast.Bin) else node.sql(dialect="duckdb").lower()
-        return groups
+            sets = _combine_sets([sets, self._read_grouping_sets(written, select, groups)], written)
+        return groups, sets
+
+    def _read_grouping_sets(self, node: exp.Expr, select: exp.Select, groups: dict[ast.GroupValue, str]) -> "GroupingSets":
+        """Return the sets of one part of GROUP BY: CUBE has all subsets of its columns, ROLLUP all beginnings, GROUPING SETS
+        what it lists, and a column is one set."""
+        if not isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets):
+            return [frozenset([self._read_group(node, select, groups)])]
+        allow_only(node, "expressions")
+        if not node.expressions:
+            raise make_refusal(select, f"{node.key.upper()} names no column", "name one, or leave it out")
+        if isinstance(node, exp.GroupingSets):
+            found: GroupingSets = []
+            for item in node.expressions:
+                found += self._read_set_item(item, select, groups)
+                _check_set_count(len(found), node)
+            return found
+        parts = [self._read_set_item(item, select, groups) for item in node.expressions]
+        if isinstance(node, exp.Cube):
+            return _combine_sets([[frozenset(), *part] for part in parts], node)
+        return [frozenset[ast.GroupValue]().union(*(part[0] for part in parts[:end])) for end in range(len(parts) + 1)]
+
+    def _read_set_item(self, node: exp.Expr, select: exp.Select, groups: dict[ast.GroupValue, str]) -> "GroupingSets":
+        """Return the sets of one item between the parentheses of CUBE, ROLLUP or GROUPING SETS: (a, b) is one set, and so is
+        (); GROUPING SETS may hold others of its kind."""
+        if isinstance(node, exp.Tuple | exp.Paren):
+            items = node.expressions if isinstance(node, exp.Tuple) else [node.this]
+            return [frozenset(self._read_group(item, select, groups) for item in items)]
+        if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets) and not isinstance(node.parent, exp.GroupingSets):
+            name, outer = node.key.upper(), node.parent.key.upper() if node.parent else ""
+            raise make_refusal(select, f"{name} cannot stand in {outer}", "write both in GROUPING SETS (…)")
+        return self._read_grouping_sets(node, select, groups)
+
+    def _read_group(self, written: exp.Expr, select: exp.Select, groups: dict[ast.GroupValue, str]) -> ast.GroupValue:
+        """Return what one part of GROUP BY groups rows by, and add its name to the groups."""
+        aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
+        node = _find_selected(written, select) if isinstance(written, exp.Literal) else written
+        is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
+        value = self.read_operand(aliases.get(node.name, node) if is_alias else node)
+        if not isinstance(value, ast.GroupValue):
+            raise make_refusal(
+                written, "Rows can be grouped by columns, bins, integers and parts of dates only", GROUPS_HINT
+            )
+        if is_alias or isinstance(value, ast.Ref):
+            groups[value] = node.name
+        else:
+            groups[value] = node.sql() if isinstance(value, ast.Bin) else node.sql(dialect="duckdb").lower()
+        return value
 
     # -- joins: to a public table by its name, where one column equals another ---------------------------------------------
 

@@ -3,7 +3,7 @@
 Nothing here depends on the data but the answer itself: no hash of the rows, no time, no count of rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -16,6 +16,8 @@ from discreet.mechanisms import Gaussian
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import Measurement
+from discreet.query.cells import KeyProduct
+from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Column, Key, Table
 
@@ -34,19 +36,23 @@ class LedgerReference:
 
 
 def measurement_spec(measurement: Measurement, source: str, label: str | None = None) -> dict[str, Any]:
-    """Return everything that decides what is measured: two measurements with the same specification are the same one.
+    """Return everything that decides what is measured: two measurements with the same specification are the same one."""
+    return bounded_spec(measurement.bounded, source, label) | noise_spec(measurement)
+
+
+def bounded_spec(bounded: BoundedQuery, source: str, label: str | None = None) -> dict[str, Any]:
+    """Return everything that decides the exact statistics.
 
     A label tells apart what one source holds at different times. What is absent or false by default is left out, so that
     answers recorded before it existed are found.
     """
-    bounded, selection = measurement.bounded, measurement.selection
     optional: dict[str, Any] = {} if label is None else {"label": label}
     optional |= {"adjusted_after_looking": True} if bounded.table.adjusted_after_looking else {}
     return optional | {
         "source": source,
         "table": bounded.table.name,
         "question": to_sql(bounded.query, bounded.table.unit),
-        "keys": None if bounded.keys is None else _hash_repr([[key_to_json(key) for key in keys] for keys in bounded.keys]),
+        "keys": hash_keys(bounded.keys),
         "unit": bounded.table.unit,
         "neighbours": bounded.neighbours.definition,
         "max_groups": bounded.max_groups,
@@ -57,6 +63,13 @@ def measurement_spec(measurement: Measurement, source: str, label: str | None = 
             for name, column in sorted(bounded.table.columns.items())
             if column.lower is not None
         },
+    }
+
+
+def noise_spec(measurement: Measurement) -> dict[str, Any]:
+    """Return everything that decides the noise."""
+    bounded, selection = measurement.bounded, measurement.selection
+    return {
         "noise": [
             {
                 "total": statistic.name,
@@ -68,6 +81,13 @@ def measurement_spec(measurement: Measurement, source: str, label: str | None = 
         ],
         "selection": None if selection is None else [str(selection.scale), selection.threshold],
     }
+
+
+def hash_keys(keys: Sequence[tuple[Key, ...]] | None) -> str | None:
+    """Return the hash of all combinations of keys; of a product, which may be too long to be listed, that of its columns."""
+    if isinstance(keys, KeyProduct):
+        return _hash_repr({"product": [[key_to_json(key) for key in column] for column in keys.columns]})
+    return None if keys is None else _hash_repr([[key_to_json(key) for key in combination] for combination in keys])
 
 
 def policy_hash(table: Table) -> str:

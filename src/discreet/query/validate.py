@@ -30,6 +30,7 @@ from discreet.text import to_printable
 
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
+MAX_MARGINS = 10_000  # tables of one query
 MAX_DEPTH = 66  # of values and conditions in each other
 MAX_NODES = 20_000  # values and conditions of a query, written out; columns and constants in them do not count
 MAX_CONSTANT = 10**15
@@ -212,8 +213,20 @@ def check_query(query: ast.Query, table: Table) -> None:
             raise QueryRefused(f"The keys of `{group.name}` are empty or repeated", "list each key once")
     if len({group.value for group in query.groups}) < len(query.groups):
         raise QueryRefused("Rows are grouped twice by the same column", "name each grouping once")
+    check_margins(query.margins, len(query.groups))
     if query.where is not None:
         check_condition(query.where, table)
+
+
+def check_margins(margins: Sequence[ast.Margin], groups: int) -> None:
+    """Refuse margins that are not those of a query with so many groupings."""
+    if len(margins) > MAX_MARGINS:
+        raise QueryRefused(f"The query asks for {len(margins):,} tables at once", f"ask for at most {MAX_MARGINS:,}")
+    if not margins:
+        return
+    used = {index for margin in margins for index in margin}
+    if margins != ast.sort_margins(margins) or used != {*range(groups)} or margins == (tuple(range(groups)),):
+        raise QueryRefused("The margins of the query are not those of its groupings", "write GROUP BY GROUPING SETS (…)")
 
 
 def check_ref(ref: ast.Ref, table: Table) -> None:

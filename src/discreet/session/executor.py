@@ -1,7 +1,7 @@
-"""The executor: reserve, run, record. It serves one query (`ask`) and a whole workload (`publish`) alike.
+"""The executor: reserve, run, record. It serves one query (`ask`), a workload (`publish`) and a tabulation alike.
 
-**Theory of operation.** A `Job` is what one debit pays for: one measurement, or all measurements of a workload.
-`Executor.execute`
+**Theory of operation.** A `Job` is what one debit pays for: one measurement, all measurements of a workload (`QueryJob`), or
+the tables of a tabulation. `Executor.execute`
 
 1. *reserves*: debits the account for the job's event, or finds the answers that were recorded for the same job, which are
    free;
@@ -14,13 +14,14 @@ wins, and both show its answers.
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -39,12 +40,13 @@ from discreet.query.answer import Answer, IntervalOptions, complete_answer, meas
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
-from discreet.query.schema import DEFAULT_SALT
+from discreet.query.record import LedgerReference, bounded_spec, from_record, noise_spec, to_record
+from discreet.query.schema import DEFAULT_SALT, Table
 from discreet.sql import totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
 
 ProgressCallback: TypeAlias = Callable[[float], None]
 POLL_SECONDS = 0.1
+Result = TypeVar("Result")
 
 
 class Running(Protocol):
@@ -118,41 +120,143 @@ SEEDED: dict[bool, dict[str, str]] = {False: {}, True: {"bits": "seeded"}}
 """What a specification says of its bits: an answer of seeded bits never passes for a real one."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """What one debit pays for: one measurement, or all measurements of a workload.
+class Job(ABC, Generic[Result]):
+    """What one debit pays for. `spec` is everything that decides what is measured; its hash identifies the job."""
 
-    `spec` is everything that decides what is measured; its hash identifies the job.
-    """
+    if TYPE_CHECKING:  # fields of the jobs
+
+        @property
+        def table(self) -> Table:
+            """What is declared about the table."""
+
+        @property
+        def event(self) -> Composition:
+            """Which noise is drawn."""
+
+        @property
+        def spec(self) -> Mapping[str, Any]:
+            """Everything that decides what is measured."""
+
+        @property
+        def after(self) -> tuple[int, ...]:
+            """The entries whose answers decided what is measured."""
+
+        @property
+        def certified_delta(self) -> Fraction:
+            """The δ of the certified point that is charged; 0 where a sum is."""
+
+    @abstractmethod
+    def measure(self, executor: "Executor", paid: Receipt, options: RunOptions, intervals: IntervalOptions) -> Result:
+        """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
+
+    @abstractmethod
+    def to_record(self, result: Result) -> dict[str, Any]:
+        """Return what is recorded as plain values."""
+
+    @abstractmethod
+    def from_record(self, record: Mapping[str, Any], intervals: IntervalOptions) -> Result:
+        """Return what `to_record` wrote."""
+
+    def show(self, result: Result) -> Result:
+        """Return what is shown of it. All of it is recorded: a view is post-processing."""
+        return result
+
+    def list_differences(self, record: Mapping[str, Any]) -> list[str]:
+        """Say where a recorded answer differs from what this job measures, as far as that can be seen."""
+        return []
+
+
+@dataclass(frozen=True)
+class QueryJob(Job[tuple[Answer, ...]]):
+    """One measurement, or all measurements of a workload."""
 
     measurements: tuple[Measurement, ...]
     event: Composition
     spec: Mapping[str, Any]
-    after: tuple[int, ...] = ()  # the entries whose answers decided what is measured
+    after: tuple[int, ...] = ()
     is_workload: bool = False  # whether its record is a list of answers, even if there is one
-    certified_delta: Fraction = Fraction(0)  # the δ of the certified point that is charged; 0 where a sum is
+    certified_delta: Fraction = Fraction(0)
 
-    def to_record(self, answers: Sequence[Answer]) -> dict[str, Any]:
+    @property
+    def table(self) -> Table:
+        """What is declared about the table."""
+        return self.measurements[0].bounded.table
+
+    def measure(
+        self, executor: "Executor", paid: Receipt, options: RunOptions, intervals: IntervalOptions
+    ) -> tuple[Answer, ...]:
+        """Answer one measurement after the other."""
+        receipts = paid.split([each.event for each in self.measurements]) if self.is_workload else (paid,)
+        answers: list[Answer] = []
+        for measurement, receipt in zip(self.measurements, receipts, strict=True):
+            answers.append(self._measure_one(executor, measurement, receipt, options, intervals))
+            if self.is_workload and options.progress is not None:
+                options = _report_share(options, len(answers) / len(receipts))
+        return tuple(answers)
+
+    def _measure_one(
+        self,
+        executor: "Executor",
+        measurement: Measurement,
+        receipt: Receipt,
+        options: RunOptions,
+        intervals: IntervalOptions,
+    ) -> Answer:
+        engine = executor.engine
+        with executor.read(None if self.is_workload else options.progress):
+            exact = engine.run(measurement.bounded)
+            answer = release(
+                measurement,
+                exact,
+                receipt,
+                confidence=intervals.confidence,
+                simultaneous=intervals.simultaneous or measures_jointly(measurement),
+                bits=options.bits,
+            )
+        statements = exact.statements
+        if measurement.bounded.table.salt != DEFAULT_SALT:
+            statements = engine.compile_all(_redact_salt(measurement.bounded))
+        return replace(answer, pipeline=(*statements, *measurement.describe()))
+
+    def to_record(self, result: tuple[Answer, ...]) -> dict[str, Any]:
         """Return the answers as plain values."""
-        return {"answers": [*map(to_record, answers)]} if self.is_workload else to_record(answers[0])
+        return {"answers": [*map(to_record, result)]} if self.is_workload else to_record(result[0])
 
-    def from_record(self, record: Mapping[str, Any]) -> tuple[Answer, ...]:
+    def from_record(self, record: Mapping[str, Any], intervals: IntervalOptions) -> tuple[Answer, ...]:
         """Return the answers that `to_record` wrote."""
         records = record["answers"] if self.is_workload else [record]
         pairs = zip(records, self.measurements, strict=True)
-        return tuple(complete_answer(from_record(each, m.event, m.bounded.columns), m) for each, m in pairs)
+        answers = tuple(complete_answer(from_record(each, m.event, m.bounded.columns), m) for each, m in pairs)
+        for answer in answers:
+            intervals.check(answer.intervals)
+        return answers
 
-    def apply_views(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
-        """Return what each query shows of its answer. The whole answer is what is recorded: a view is post-processing."""
-        pairs = ((answer, m.bounded.query.view) for answer, m in zip(answers, self.measurements, strict=True))
+    def show(self, result: tuple[Answer, ...]) -> tuple[Answer, ...]:
+        """Return what each query shows of its answer."""
+        pairs = ((answer, m.bounded.query.view) for answer, m in zip(result, self.measurements, strict=True))
         return tuple(answer if view == WHOLE_ANSWER else answer.apply_view(view) for answer, view in pairs)
+
+    def list_differences(self, record: Mapping[str, Any]) -> list[str]:
+        """Say where the tables of a recorded answer differ: how many there are, or their columns."""
+        records = record.get("answers", [record])
+        if ("answers" in record) != self.is_workload or len(records) != len(self.measurements):
+            kinds = [(len(records), "answers" in record), (len(self.measurements), self.is_workload)]
+            was, now = (f"a publication of {count_things(n, 'table')}" if many else "a query" for n, many in kinds)
+            return [f"it is of {was}, and this is {now}"]
+        for each, measurement in zip(records, self.measurements, strict=True):
+            bounded = measurement.bounded
+            found = [*each["groups"], *each["columns"]]
+            asked = [group.name for group in bounded.query.groups] + [column.name for column in bounded.columns]
+            if found != asked:
+                return [f"its columns are {', '.join(found)}, and those of this one are {', '.join(asked)}"]
+        return []
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Generic[Result]):
     """The answers of a job, where the account keeps them, and what was paid now."""
 
-    answers: tuple[Answer, ...]
+    answers: Result
     reference: LedgerReference
     receipt: Receipt | None  # None: this account paid nothing now; the answers, or another account's debit, were there
 
@@ -178,8 +282,11 @@ class Executor:
 
     def describe(self, measurement: Measurement) -> dict[str, Any]:
         """Return everything that decides what is measured."""
-        identity = self.engine.identity if self.identity is None else self.identity
-        spec = measurement_spec(measurement, identity, self.label)
+        return self.describe_bounded(measurement.bounded) | noise_spec(measurement)
+
+    def describe_bounded(self, bounded: BoundedQuery) -> dict[str, Any]:
+        """Return everything that decides the exact statistics."""
+        spec = bounded_spec(bounded, self.engine.identity if self.identity is None else self.identity, self.label)
         return spec if self.policy is None else spec | {"policy": self.policy}
 
     def run(
@@ -206,7 +313,7 @@ class Executor:
         options: RunOptions,
         intervals: IntervalOptions,
         certified_delta: Fraction = Fraction(0),
-    ) -> Execution:
+    ) -> Execution[tuple[Answer, ...]]:
         """Return the answers to several measurements, paid for with one debit."""
         table, relation = measurements[0].bounded.table, measurements[0].bounded.neighbours
         spec = {
@@ -215,18 +322,16 @@ class Executor:
             "plan": [*map(self.describe, measurements)],
         }
         event = compose(*(each.event for each in measurements))
-        job = Job(tuple(measurements), event, spec | SEEDED[options.tainted], (), True, certified_delta)
+        job = QueryJob(tuple(measurements), event, spec | SEEDED[options.tainted], (), True, certified_delta)
         return self.execute(job, options, intervals)
 
-    def execute(self, job: Job, options: RunOptions, intervals: IntervalOptions) -> Execution:
+    def execute(self, job: Job[Result], options: RunOptions, intervals: IntervalOptions) -> Execution[Result]:
         """Reserve, run, record; or return what was recorded for the same job.
 
         A source on which a query failed is refused before anything is paid. A failure that came from the rows is one bit
         about them; asked again and again, bisection would find a person.
         """
-        for origin in self.engine.origins:
-            self.unrecorded.check(origin)
-            self.quarantine.check(origin)
+        self.check_quarantine()
         try:
             paid = self.account.reserve(
                 job.event,
@@ -239,24 +344,19 @@ class Executor:
                 shared=options.shared and not job.after,
             )
         except BudgetExceeded as refused:
-            raise self._suggest_epsilon(refused, job.measurements[0]) from None
+            raise self._suggest_epsilon(refused, job.table) from None
         except IdTaken as taken:
             raise taken.explain(self._list_differences(taken, job)) from None
         if isinstance(paid, CachedAnswer):
             return self._load_recorded(job, paid.entry, paid.answer, intervals)
-        receipts = paid.split([each.event for each in job.measurements]) if job.is_workload else (paid,)
-        answers: list[Answer] = []
-        for measurement, receipt in zip(job.measurements, receipts, strict=True):
-            answers.append(self._measure(measurement, receipt, job, options, intervals))
-            if job.is_workload and options.progress is not None:
-                options = _report_share(options, len(answers) / len(receipts))
+        answers = job.measure(self, paid, options, intervals)
         record = job.to_record(answers)
         encoded = encode_answer(record)
         recorded = self.account.record(paid, encoded)
         if recorded != encoded:  # another process continued the same debit and was first
             return self._load_recorded(job, paid.entry, recorded, intervals)
         charged = paid if paid.paid_by is None else None  # another account of the family paid, and its debit was continued
-        return Execution(job.apply_views(answers), LedgerReference(paid.entry, job.spec, record, job.after), charged)
+        return Execution(job.show(answers), LedgerReference(paid.entry, job.spec, record, job.after), charged)
 
     def check_steps(
         self,
@@ -279,7 +379,7 @@ class Executor:
         try:
             self.account.check(compose(*(each.event for each in (*unpaid, *([] if rest is None else [rest])))))
         except BudgetExceeded as refused:
-            raise self._suggest_epsilon(refused, unpaid[0]) from None
+            raise self._suggest_epsilon(refused, unpaid[0].bounded.table) from None
 
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
         job = self._make_job(measurement, options, depends_on)
@@ -292,7 +392,7 @@ class Executor:
         except IdTaken as taken:
             raise taken.explain(self._list_differences(taken, job)) from None
 
-    def _list_differences(self, taken: IdTaken, job: Job) -> str:
+    def _list_differences(self, taken: IdTaken, job: Job[Any]) -> str:
         """Say what differs between the measurement that an id belongs to and this job, as far as the account knows.
 
         It keeps the hash of a measurement, its event, its unit and its answer. So the cost, the unit and the columns can be
@@ -307,24 +407,22 @@ class Executor:
         unit = privacy_unit_of(job.spec)
         if taken.privacy_unit and taken.privacy_unit != unit:
             said.append(f"it is about ({taken.privacy_unit}), and this one about ({unit})")
-        said += [] if taken.answer is None else _compare_columns(msgspec.json.decode(taken.answer), job)
+        said += [] if taken.answer is None else job.list_differences(msgspec.json.decode(taken.answer))
         if said:
             return "; ".join(said)
         same = "the cost is the same" if taken.event != job.event else "the cost and the noise are the same"
         return f"{same}, so the query's text, the source, its label, or what is declared about it differs"
 
-    def _make_job(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> Job:
+    def _make_job(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> QueryJob:
         """Return the job of one measurement; the answers that it rests on are part of what is hashed."""
         spec = self.describe(measurement) | SEEDED[options.tainted]
         if depends_on:
             spec["after"] = [hash_measurement(reference.measurement) for reference in depends_on]
-        return Job((measurement,), measurement.event, spec, tuple(reference.entry for reference in depends_on))
+        return QueryJob((measurement,), measurement.event, spec, tuple(reference.entry for reference in depends_on))
 
-    def _measure(
-        self, measurement: Measurement, receipt: Receipt, job: Job, options: RunOptions, intervals: IntervalOptions
-    ) -> Answer:
-        """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
-        on_progress = None if job.is_workload else options.progress
+    @contextmanager
+    def read(self, on_progress: ProgressCallback | None) -> Iterator[None]:
+        """Let the body read the data. A failure is recorded in the quarantine, and is raised without its reason."""
         try:
             with (
                 about(self.engine.identity),
@@ -332,24 +430,21 @@ class Executor:
                 watch_cancellation(self.engine),
                 report_progress(self.engine, on_progress),
             ):
-                exact = self.engine.run(measurement.bounded)
-                answer = release(
-                    measurement,
-                    exact,
-                    receipt,
-                    confidence=intervals.confidence,
-                    simultaneous=intervals.simultaneous or measures_jointly(measurement),
-                    bits=options.bits,
-                )
+                yield
         except EngineFailed as failed:
-            kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
-            if not isinstance(failed, NotStarted):  # then no row was read
-                self._record_failure(kind)
-            raise EngineFailed from None  # its class says nothing of the reason
-        statements = exact.statements
-        if measurement.bounded.table.salt != DEFAULT_SALT:
-            statements = self.engine.compile_all(_redact_salt(measurement.bounded))
-        return replace(answer, pipeline=(*statements, *measurement.describe()))
+            raise self._hide_failure(failed) from None
+
+    def check_quarantine(self) -> None:
+        """Refuse a source on which a query failed."""
+        for origin in self.engine.origins:
+            self.unrecorded.check(origin)
+            self.quarantine.check(origin)
+
+    def _hide_failure(self, failed: EngineFailed) -> EngineFailed:
+        """Record a failure, and return an error whose class says nothing of the reason."""
+        if not isinstance(failed, NotStarted):  # then no row was read
+            self._record_failure(FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING)
+        return EngineFailed()
 
     def _record_failure(self, kind: FailureKind) -> None:
         """Record that a query failed on the rows. If the record cannot be written, the analyst must not learn it from
@@ -362,39 +457,21 @@ class Executor:
                 owner_log.error("a failure could not be recorded: %s", error)
                 self.unrecorded.record_failure(origin, FailureKind.DECODING)
 
-    def _load_recorded(self, job: Job, entry: int, encoded: bytes, intervals: IntervalOptions) -> Execution:
+    def _load_recorded(self, job: Job[Result], entry: int, encoded: bytes, intervals: IntervalOptions) -> Execution[Result]:
         """Return what was answered before. Nothing is paid, and nothing is read but the record."""
         record = msgspec.json.decode(encoded)
-        answers = job.from_record(record)
-        for answer in answers:
-            intervals.check(answer.intervals)
-        return Execution(job.apply_views(answers), LedgerReference(entry, job.spec, record, job.after), None)
+        answers = job.from_record(record, intervals)
+        return Execution(job.show(answers), LedgerReference(entry, job.spec, record, job.after), None)
 
-    def _suggest_epsilon(self, refused: BudgetExceeded, measurement: Measurement) -> BudgetExceeded:
+    def _suggest_epsilon(self, refused: BudgetExceeded, table: Table) -> BudgetExceeded:
         """Return the same refusal with the ε that would fit; with 0 if that is below the policy's least ε."""
         fitting = refused.fitting_epsilon
         fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting
-        least, hint = measurement.bounded.table.least_epsilon, ""
+        least, hint = table.least_epsilon, ""
         allowed = fitting if fitting >= least else Fraction(0)
         if allowed < fitting:
             hint = f"nothing usable remains: the policy accepts no query below ε = {format_up(least, SHOWN_DIGITS)}"
         return state_in_epsilon(refused, self.account.budget.currency, self.delta, allowed, hint, fitting)
-
-
-def _compare_columns(record: Mapping[str, Any], job: Job) -> list[str]:
-    """Say where the tables of a recorded answer differ from those of a job: how many there are, or their columns."""
-    records = record.get("answers", [record])
-    if ("answers" in record) != job.is_workload or len(records) != len(job.measurements):
-        kinds = [(len(records), "answers" in record), (len(job.measurements), job.is_workload)]
-        was, now = (f"a publication of {count_things(n, 'table')}" if many else "a query" for n, many in kinds)
-        return [f"it is of {was}, and this is {now}"]
-    for each, measurement in zip(records, job.measurements, strict=True):
-        bounded = measurement.bounded
-        found = [*each["groups"], *each["columns"]]
-        asked = [group.name for group in bounded.query.groups] + [column.name for column in bounded.columns]
-        if found != asked:
-            return [f"its columns are {', '.join(found)}, and those of this one are {', '.join(asked)}"]
-    return []
 
 
 def _report_share(options: RunOptions, share: float) -> RunOptions:

@@ -67,6 +67,26 @@ def _truncate(period: str, day: exp.Expr) -> exp.Expr:
     return exp.cast(exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(period), moment]), exp.DType.DATE)
 
 
+def _unnest(function: str) -> Callable[[exp.Expr, exp.Expr], exp.Select]:
+    """UNNEST WITH ORDINALITY, which counts from 1."""
+
+    def split(text: exp.Expr, separator: exp.Expr) -> exp.Select:
+        parts = exp.Anonymous(this=function, expressions=[text, separator])
+        names = exp.TableAlias(this=exp.to_identifier("parts"), columns=[exp.to_identifier("part", quoted=True)])
+        place = exp.Sub(this=column("place"), expression=int_literal(1))
+        rows = exp.Unnest(expressions=[parts], alias=names, offset=exp.to_identifier("place", quoted=True))
+        return exp.select(column("part"), alias(place, "place"), copy=False).from_(rows, copy=False)
+
+    return split
+
+
+def _explode(text: exp.Expr, separator: exp.Expr) -> exp.Select:
+    """POSEXPLODE, which counts from 0. SPLIT takes a regular expression: the separator is a character without a meaning."""
+    parts = exp.Anonymous(this="SPLIT", expressions=[text, separator])
+    names = [exp.to_identifier(name, quoted=True) for name in ("place", "part")]
+    return exp.select(exp.Aliases(this=exp.Anonymous(this="POSEXPLODE", expressions=[parts]), expressions=names))
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How one engine writes what engines write differently."""
@@ -75,6 +95,7 @@ class Dialect:
     is_nan: Callable[[exp.Expr], exp.Expr]  # unknown of NULL
     divide: Callable[[exp.Expr, exp.Expr], exp.Expr]  # of integers, truncated towards zero
     wide_type: str  # the type of sums of 64-bit integers
+    split: Callable[[exp.Expr, exp.Expr], exp.Select]  # each `part` of a text, and its `place`, counted from 0
     add: Callable[[exp.Expr, int], exp.Expr] = _sum  # the sum of 64-bit integers, each at most so large; never overflows
     avoid_underflow: Callable[[exp.Expr], exp.Expr] = _identity  # a double that may be multiplied by a small constant
     order_bytewise: Callable[[exp.Expr], exp.Expr] = _identity  # a text that is ordered by its bytes, whatever the collation
@@ -124,6 +145,7 @@ DUCKDB = Dialect(
     is_nan=lambda x: exp.IsNan(this=x),
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide_type="HUGEINT",
+    split=_unnest("STRING_SPLIT"),
     fence=_limit_fence,
     digest=_hash("HASH"),
 )
@@ -132,6 +154,7 @@ POSTGRES = Dialect(
     is_nan=_equals_nan,
     divide=lambda a, b: exp.Div(this=a, expression=b, typed=True, safe=False),
     wide_type="NUMERIC",
+    split=_unnest("STRING_TO_ARRAY"),
     avoid_underflow=_flush_underflow,
     order_bytewise=_collate,
     concat=_chain,
@@ -142,6 +165,7 @@ SPARK = Dialect(
     is_nan=_equals_nan,
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide_type="DECIMAL(38, 0)",
+    split=_explode,
     add=_spark_sum,
     fence=_counter_fence,
     digest=_hash("XXHASH64"),

@@ -77,7 +77,12 @@ MANY_KEYS = 8
 def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str | None, dialect: Dialect) -> exp.Select:
     """The statement for the totals of `bounded` over `source`, a table or subquery whose column `unit` identifies a unit;
     None where each row is one."""
-    statement = Statement(bounded, source, unit, dialect)
+    return total_statement(Statement(bounded, source, unit, dialect))
+
+
+def total_statement(statement: "Statement") -> exp.Select:
+    """The statement that totals the rows of `statement` per group."""
+    bounded = statement.bounded
     values = _Values(bounded.scalars, statement.lowering)
     statistics = [_lower_statistic(i, each, statement, values) for i, each in enumerate(bounded.totals)]
     kept = statement.select_rows(values.columns)
@@ -87,6 +92,16 @@ def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str | None, dial
     result = exp.select(*totals, *statement.keys, copy=False).from_(statement.steps["kept"], copy=False)
     result = result.group_by(*statement.keys, copy=False).with_(statement.steps["kept"], as_=kept, copy=False)
     return statement.filter_keys(result) if statement.filters_late else result
+
+
+def lower_contributions(bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Dialect) -> exp.Select:
+    """The statement for the rows of each (unit, group), not bounded yet: unit, rows, keys. For the owner's state of a
+    stream, which bounds them over time and is never shown."""
+    statement = Statement(bounded, source, unit, dialect)
+    kept = statement.select_rows({})
+    pairs = exp.select(column(UNIT), alias(exp.Count(this=exp.Star()), ROWS), *statement.keys, copy=False)
+    pairs = pairs.from_(statement.steps["kept"], copy=False).group_by(column(UNIT), *statement.keys, copy=False)
+    return pairs.with_(statement.steps["kept"], as_=kept, copy=False)
 
 
 def _total_pairs(statement: "Statement", kept: exp.Select, statistics: "Sequence[StatisticSql]") -> exp.Select:
@@ -406,8 +421,13 @@ class Statement:
 
     def select_rows(self, values: Mapping[str, SQL]) -> exp.Select:
         """One row per row that counts: unit, keys, and these values."""
+        keys = [self.lowering.lower_key(group.value) for group in self.bounded.query.groups]
+        rows = self.select_source(keys, values)
+        return rows if self.filters_late else rows.where(*self._key_conditions(keys), copy=False)
+
+    def select_source(self, keys: Sequence[SQL], values: Mapping[str, SQL]) -> exp.Select:
+        """The rows of real units that pass WHERE, whatever their keys: unit, these keys, and these values."""
         query = self.bounded.query
-        keys = [self.lowering.lower_key(group.value) for group in query.groups]
         columns = [alias(int_literal(1) if self.unit is None else source_column(self.unit), UNIT)]
         columns += [alias(key, name) for key, name in zip(keys, self.key_names, strict=True)]
         columns += [alias(value, name) for name, value in values.items()]
@@ -417,7 +437,7 @@ class Statement:
             rows = rows.where(exp.Not(this=exp.Is(this=source_column(self.unit), expression=exp.Null())), copy=False)
         if query.where is not None:
             rows = rows.where(self.lowering.lower_where(query.where), copy=False)
-        return rows if self.filters_late else rows.where(*self._key_conditions(keys), copy=False)
+        return rows
 
     def repartition(self, rows: exp.Select) -> exp.Select:
         """Send each unit's rows to one place, if that pays: grouping by unit and ranking within it then move nothing."""

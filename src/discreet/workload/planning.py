@@ -9,7 +9,7 @@ On the curve neither kind of noise is always cheaper, so three plans are compare
 one that has less zCDP) and the best is taken.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -28,10 +28,8 @@ from discreet._numbers import (
     smallest_where,
     to_rational,
 )
-from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
 from discreet.accounting.currencies import (
-    RESERVED_DELTA_SHARE,
     Currency,
     Gdp,
     Pure,
@@ -42,9 +40,7 @@ from discreet.accounting.currencies import (
 )
 from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable, QueryRefused
 from discreet.events import Composition, compose
-from discreet.ledger.account import compute_charge
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.mechanisms.calibrate import find_smallest_scale
 from discreet.paths import exists, is_postgres
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import (
@@ -60,6 +56,7 @@ from discreet.query.calibrate import (
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Noise
 from discreet.query.statistics import Statistic
+from discreet.session.charging import MAX_NOISE_FACTOR, RELATIVE_TOLERANCE, ChargeTerms
 from discreet.session.session import Session
 from discreet.workload.spec import (
     PLACEHOLDERS,
@@ -70,9 +67,6 @@ from discreet.workload.spec import (
     prefix_errors,
     read_plan_file,
 )
-
-RELATIVE_TOLERANCE = 2.0**-14
-"""How near, relatively, the noise comes to the largest that a budget or an error allows."""
 
 REFERENCE_AMOUNT = Fraction(1, 100)
 """The amount of a currency at which noises are compared: as little as a column of a publication gets."""
@@ -207,59 +201,8 @@ def merge_measurements(bounded: BoundedQuery, alone: Sequence[Measurement]) -> M
     return Measurement(bounded, noises, min(selections, key=lambda rule: rule.scale, default=None))
 
 
-MAX_NOISE_FACTOR = 2.0**50
-"""Noise beyond this factor is useless: nothing remained to pay for less."""
-
 DOMINATED_RATIO = 1.5
 """A plan whose noises are estimated to be so many times as large, on average, is dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChargeTerms:
-    """How an account charges a plan, and the most that the plan may cost."""
-
-    currency: Currency
-    delta: Fraction  # at which ε is stated
-    certified_delta: Fraction  # the δ of the certified point; 0 where the currency's own sum is charged
-    limit: Fraction
-    selection_delta: Fraction  # the δ that partition selection may spend
-
-    @classmethod
-    def of(cls, workload: Workload, session: Session) -> "ChargeTerms":
-        """Return the terms of the session's account. They do not depend on what was spent: a retry finds the same plan."""
-        budget = session.account.budget
-        epsilon, delta = read_positive(workload.epsilon, "epsilon"), read_decimal(workload.delta)
-        if budget.currency.counts_epsilon:
-            return cls(budget.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
-        limit = budget.currency.amount(epsilon, session.delta)
-        return cls(budget.currency, session.delta, Fraction(0), limit, session.calibrator.selection_delta(limit))
-
-    def compute_charge(self, event: Composition) -> Fraction | float:
-        """Return what a plan costs."""
-        return compute_charge(self.currency, event, self.certified_delta)[0]
-
-    def estimate_noise_factor(self, event_at: Callable[[float], Composition], limit: Fraction) -> float:
-        """Return a factor on some noises at which the plan costs no more than the limit; ∞ if none is found.
-
-        The certified curve takes its time, so there only pure ε and zCDP are computed, which is quick."""
-
-        def fits(noise: float) -> bool:
-            event = event_at(noise)
-            if not self.certified_delta:
-                return self.compute_charge(event) <= limit
-            return min(Pure().cost(event)[0], epsilon_from_zcdp(Zcdp().cost(event)[0], self.certified_delta)) <= limit
-
-        return smallest_where(fits, 1.0, 2.0**-5 if self.certified_delta else RELATIVE_TOLERANCE)
-
-    def find_noise_factor(self, event_at: Callable[[float], Composition], limit: Fraction, estimate: float) -> float:
-        """Return the least such factor, searched for around an estimate; ∞ if no factor does."""
-        if not self.certified_delta:
-            return estimate
-        try:
-            start = estimate if estimate < MAX_NOISE_FACTOR else 1.0
-            return float(find_smallest_scale(lambda noise: event_at(float(noise)), limit, self.certified_delta, start))
-        except BadParameter:  # no noise is enough
-            return inf
 
 
 @dataclass(frozen=True)
@@ -462,7 +405,15 @@ def _bound_queries(workload: Workload, session: Session, assumed: str) -> Worklo
     problems.raise_all()
     pairs = enumerate(zip(workload.questions, bounded, strict=True))
     columns = tuple(column for i, pair in pairs for column in split_columns(i, *pair, workload.confidence))
-    return WorkloadPlan(workload, session, ChargeTerms.of(workload, session), tuple(bounded), columns, (), assumed=assumed)
+    return WorkloadPlan(
+        workload,
+        session,
+        ChargeTerms.of(workload.epsilon, workload.delta, session),
+        tuple(bounded),
+        columns,
+        (),
+        assumed=assumed,
+    )
 
 
 def find_noise(plan: WorkloadPlan) -> WorkloadPlan:

@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +25,7 @@ import duckdb
 from sqlglot import exp
 
 from discreet.engines.base import (
+    BLOCK,
     SAYS_MORE,
     Fingerprint,
     OutOfResources,
@@ -64,6 +66,7 @@ from discreet.sql.dialects import DUCKDB, SATURATION_LIMIT, column, int_literal,
 
 if TYPE_CHECKING:
     from discreet.query import ast
+    from discreet.query.cells import CellBlock
     from discreet.query.contribution import BoundedQuery
     from discreet.query.statistics import CellCounts
 
@@ -95,6 +98,8 @@ TYPED = (".parquet", ".arrow", ".feather")
 """The ends of names of files whose columns have types of their own."""
 _SHEET = re.compile(r"(.*\.xlsx)#(.+)", re.IGNORECASE | re.DOTALL)
 RESOURCES = (duckdb.IOException, duckdb.InterruptException, duckdb.ConnectionException, duckdb.HTTPException)
+RESOURCE_MESSAGES = ("IO Error", "INTERRUPT Error", "Connection Error", "HTTP Error")
+"""How the messages of `RESOURCES` begin."""
 BATCH = 20_000
 PART_COUNTS = (8, 64, 512)
 """Into how many parts a query is split, one after the other, while memory does not suffice."""
@@ -369,15 +374,24 @@ class DuckDB(SqlEngine):
             result = self.connection.execute(statement)
             while batch := result.fetchmany(BATCH):
                 yield from batch
-        except duckdb.OutOfMemoryException as error:
-            owner_log.warning("%s", error)
-            raise OutOfMemory from None
-        except RESOURCES as error:
-            owner_log.warning("%s", error)
-            raise OutOfResources from None
         except duckdb.Error as error:
-            owner_log.warning("%s", error)
-            raise EngineFailed from None
+            raise _to_engine_error(error) from None
+
+    def _execute_blocks(self, statement: str, columns: int) -> "Iterator[CellBlock]":
+        """Read columns through Arrow, if it is installed, and rows otherwise, which takes ten times as long."""
+        if find_spec("pyarrow") is None:
+            yield from super()._execute_blocks(statement, columns)
+            return
+        reader: Any = None
+        try:
+            reader = self.connection.sql(statement).to_arrow_reader(BLOCK)
+            for batch in reader:
+                yield _to_block(batch)
+        except Exception as error:  # Arrow raises an OSError where the engine fails after the first block
+            raise _to_engine_error(error) from None
+        finally:
+            if reader is not None:
+                reader.close()
 
     def progress(self) -> float | None:
         """Return how much of the running statement is done, from 0 to 1; None if the connection does not count it."""
@@ -387,6 +401,27 @@ class DuckDB(SqlEngine):
     def cancel(self) -> None:
         """As in `Engine`."""
         self.connection.interrupt()
+
+
+def _to_block(batch: Any) -> "CellBlock":
+    import numpy
+
+    from discreet.query.cells import CellBlock
+
+    totals, *codes = batch.columns
+    block = CellBlock(numpy.empty((batch.num_rows, len(codes)), numpy.int64), totals.to_numpy().astype(numpy.int64))
+    for i, code in enumerate(codes):
+        block.codes[:, i] = code.to_numpy()
+    return block
+
+
+def _to_engine_error(error: Exception) -> EngineFailed:
+    """Return the constant error for what DuckDB raised, or Arrow with a message of DuckDB's, which begins with its kind."""
+    owner_log.warning("%s", error)
+    message = "" if isinstance(error, duckdb.Error) else str(error)
+    if isinstance(error, duckdb.OutOfMemoryException | MemoryError) or message.startswith("Out of Memory Error"):
+        return OutOfMemory()
+    return OutOfResources() if isinstance(error, RESOURCES) or message.startswith(RESOURCE_MESSAGES) else EngineFailed()
 
 
 class _PartOfDuckDB(DuckDB):

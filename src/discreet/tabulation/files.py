@@ -1,0 +1,233 @@
+"""The files of a tabulation: its tables, and the noisy measurements from which anybody can repeat the estimation.
+
+    NAME.csv, NAME.parquet   the tables: keys, estimate, sd, lower, upper, reliable, display
+    measurements.parquet     every noisy table: table, cell, noisy (the exact sum plus noise, in steps of the grid)
+    measurements.json        what they are: columns, keys, tables, the law and σ (a fraction) of each measured table
+
+`measurements.json` names the hash of measurements.parquet. Everything in these files was paid for, or is public: the noisy
+tables are what the account was charged for, and the estimates are post-processing of them. `reproduce` estimates the tables
+again, from the measurements alone, and compares them with the files.
+
+A cell of a table is numbered by the places of its keys, the last column changing first.
+"""
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from io import StringIO
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadParameter, SourceRefused
+from discreet.formats import missing_library_error, to_csv, write_parquet
+from discreet.paths import read_text
+from discreet.query.record import key_from_json, key_to_json
+from discreet.query.schema import Key
+from discreet.tabulation.intervals import CountNoise, ErrorModel
+from discreet.tabulation.margins import Ints, Margin, check_margin, count_cells, shape_of
+from discreet.tabulation.measuring import noise_from_json, noise_to_json
+from discreet.tabulation.tables import TabulatedTable, make_tables
+from discreet.tabulation.tabulation import Tabulation
+
+FORMAT = "discreet measurements 1"
+LAST_DIGITS = 1e-9
+DESCRIPTION_FILE, MEASUREMENTS_FILE = "measurements.json", "measurements.parquet"
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Noisy tables with all that is needed to estimate from them; nothing in it is private."""
+
+    columns: tuple[str, ...]
+    keys: tuple[tuple[Key, ...], ...]  # of each column
+    tables: Mapping[str, Margin]  # the wanted tables by name
+    noises: Mapping[Margin, CountNoise]  # of the measured tables
+    measured: Mapping[Margin, Ints]
+    confidence: float
+    step: Fraction  # what one step of the grid is worth
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, tabulation: Tabulation) -> "Measurements":
+        """Return those of a tabulation."""
+        plan, wanted = tabulation.plan, tabulation.plan.wanted
+        names = {table.name: margin for table, margin in zip(wanted.tables, wanted.margins, strict=True)}
+        return cls(
+            wanted.columns, wanted.bounded.keys.columns, names, plan.noises, tabulation.measured, plan.confidence, plan.step,
+            tuple(tabulation.list_notes()),
+        )  # fmt: skip
+
+    def estimate(self) -> dict[str, TabulatedTable]:
+        """Estimate all tables."""
+        errors = ErrorModel(tuple(map(len, self.keys)), self.noises)
+        return make_tables(self.tables, self.columns, self.keys, self.measured, errors, self.confidence, self.step)
+
+    def describe(self) -> dict[str, Any]:
+        """Return all but the noisy numbers, as plain values."""
+        return {
+            "format": FORMAT,
+            "columns": [
+                {"name": name, "keys": [*map(key_to_json, keys)]} for name, keys in zip(self.columns, self.keys, strict=True)
+            ],
+            "tables": {name: [self.columns[i] for i in margin] for name, margin in self.tables.items()},
+            "measured": [
+                {"by": [self.columns[i] for i in margin], **noise_to_json(noise)} for margin, noise in self.noises.items()
+            ],
+            "confidence": self.confidence,
+            "step": str(self.step),
+            "notes": list(self.notes),
+        }
+
+    def write(self, folder: Path) -> None:
+        """Write both files."""
+        pa, parquet = _import_arrow()
+        sizes = [self.measured[margin].size for margin in self.noises]
+        columns = {
+            "table": np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
+            "cell": np.concatenate([np.arange(size, dtype=np.int64) for size in sizes]),
+            "noisy": np.concatenate([self.measured[margin].ravel() for margin in self.noises]),
+        }
+        place = folder / MEASUREMENTS_FILE
+        parquet.write_table(pa.table(columns), place, compression="zstd")
+        described = self.describe() | {"sha256": sha256(place.read_bytes()).hexdigest()}
+        text = json.dumps(described, ensure_ascii=False, indent=1) + "\n"
+        (folder / DESCRIPTION_FILE).write_text(text, encoding="utf-8", newline="\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> "Measurements":
+        """Read both files.
+
+        Raises:
+            SourceRefused: they are not what a tabulation writes, or do not belong together.
+        """
+        described = _read_description(folder)
+        _, parquet = _import_arrow()
+        place = folder / MEASUREMENTS_FILE
+        try:
+            if sha256(place.read_bytes()).hexdigest() != described["sha256"]:
+                raise _refuse(f"{MEASUREMENTS_FILE} is not the file that {DESCRIPTION_FILE} describes: its hash differs")
+            columns = tuple(str(each["name"]) for each in described["columns"])
+            keys = tuple(tuple(map(key_from_json, each["keys"])) for each in described["columns"])
+            sizes = tuple(map(len, keys))
+
+            def read_margin(by: list[str]) -> Margin:
+                return check_margin(tuple(sorted(columns.index(name) for name in by)), len(columns))
+
+            noises = {read_margin(each["by"]): noise_from_json(each) for each in described["measured"]}
+            rows = parquet.read_table(place, columns=["table", "cell", "noisy"])
+            noisy, table = rows["noisy"].to_numpy(), rows["table"].to_numpy()
+            expected = np.repeat(np.arange(len(noises)), [count_cells(sizes, margin) for margin in noises])
+            if not np.array_equal(table, expected):
+                raise _refuse(f"{MEASUREMENTS_FILE} does not hold the cells of the measured tables")
+            starts = np.cumsum([0, *(count_cells(sizes, margin) for margin in noises)]).tolist()
+            measured = {
+                margin: noisy[starts[i] : starts[i + 1]].astype(np.int64).reshape(shape_of(sizes, margin))
+                for i, margin in enumerate(noises)
+            }
+            tables = {str(name): read_margin(by) for name, by in described["tables"].items()}
+            return cls(
+                columns, keys, tables, noises, measured, float(described["confidence"]), Fraction(described["step"]),
+                tuple(map(str, described["notes"])),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            if isinstance(error, SourceRefused):
+                raise
+            raise _refuse(f"the measurements cannot be read ({type(error).__name__})") from None
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    def refuse(reason: str) -> SourceRefused:
+        return _refuse(f"{DESCRIPTION_FILE}: {reason}")
+
+    try:
+        found = json.loads(read_text(folder / DESCRIPTION_FILE, refuse))
+    except ValueError:
+        raise _refuse(f"{DESCRIPTION_FILE} is not JSON") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise _refuse(f"{DESCRIPTION_FILE} is not of the format {FORMAT!r}")
+    return found
+
+
+def _refuse(reason: str) -> SourceRefused:
+    return SourceRefused(reason, "name the folder of a tabulation, as it was published", parameter="folder")
+
+
+def _import_arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ModuleNotFoundError:
+        raise missing_library_error("pyarrow", "discreet[arrow]") from None
+    return pa, parquet
+
+
+def write_tables(folder: Path, tables: Mapping[str, TabulatedTable], *, spreadsheet: bool = False) -> None:
+    """Write each table as CSV and Parquet."""
+    for name, table in tables.items():
+        records = table.records
+        to_csv(table.header, records, folder / f"{name}.csv", spreadsheet=spreadsheet)
+        write_parquet(table.header, records, folder / f"{name}.parquet")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Which tables of a folder follow from its measurements."""
+
+    tables: Mapping[str, TabulatedTable]  # as they were estimated again
+    same: tuple[str, ...]
+    different: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every table is there and as estimated."""
+        return not (self.different or self.missing)
+
+
+def reproduce(folder: "str | Path") -> Reproduction:
+    """Estimate all tables of a published folder again, from its measurements alone, and compare them with its files.
+
+    Keys and whole numbers must be equal; estimates may differ by what other versions of NumPy round differently.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")
+    tables = Measurements.read(place).estimate()
+    same: list[str] = []
+    different: list[str] = []
+    missing: list[str] = []
+    for name, table in tables.items():
+        file = place / f"{name}.csv"
+        if not file.is_file():
+            missing.append(name)
+            continue
+        text = file.read_bytes().decode("utf-8", "replace")
+        is_same = any(_hold_the_same(text, table.to_csv(spreadsheet=escaped)) for escaped in (False, True))
+        (same if is_same else different).append(name)
+    return Reproduction(tables, tuple(same), tuple(different), tuple(missing))
+
+
+def _hold_the_same(text: str, other: str) -> bool:
+    """Whether two CSV texts hold the same fields, numbers with a fraction up to their last digits."""
+    rows, others = (list(csv.reader(StringIO(each, newline=""))) for each in (text, other))
+    return len(rows) == len(others) and all(
+        len(row) == len(expected) and all(map(_is_same_field, row, expected))
+        for row, expected in zip(rows, others, strict=True)
+    )
+
+
+def _is_same_field(field: str, expected: str) -> bool:
+    if field == expected:
+        return True
+    if "." not in field or "." not in expected:
+        return False
+    try:
+        return isclose(float(field), float(expected), rel_tol=LAST_DIGITS, abs_tol=LAST_DIGITS)
+    except ValueError:
+        return False

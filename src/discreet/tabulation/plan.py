@@ -1,0 +1,229 @@
+"""The noise of all tables of a tabulation, found together, at one cost. No row is read.
+
+**Theory of operation.** `allocation` divides a budget over the tables that may be measured: the wanted ones and those that
+they contain. Only the proportions count, so one factor on all standard deviations is left. It is the least at which the
+whole costs what the account may pay: a point of the certified curve, or an amount of its currency (`session/charging.py`).
+With wanted errors it is the largest at which every half-width is within its error.
+
+Each table that is measured gets independent noise on all of its cells, of the law that has the narrower intervals at its σ
+(`intervals.choose_noise`). σ is rounded up to a short decimal, which costs a little less than the budget, and can be copied
+into a paper.
+
+All noise is Gaussian: a budget of pure ε without δ cannot pay for it, and is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from discreet._numbers import (
+    Number,
+    ceil_digits,
+    check_confidence,
+    format_up,
+    largest_where,
+    read_decimal,
+    read_positive,
+    to_rational,
+)
+from discreet.accounting.cost import Cost
+from discreet.errors import BadParameter, QueryRefused
+from discreet.events import Composition
+from discreet.query.answer import IntervalOptions
+from discreet.query.calibrate import make_least_epsilon_error
+from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
+from discreet.session.executor import SEEDED, Execution, RunOptions
+from discreet.session.session import Session
+from discreet.tabulation.allocation import Allocation, allocate, allocate_for_errors
+from discreet.tabulation.intervals import CountNoise, ErrorModel, NoiseParts, choose_noise
+from discreet.tabulation.margins import Ints, Margin, count_cells
+from discreet.tabulation.measuring import TabulationJob, make_event, noise_to_json
+from discreet.tabulation.wanted import TablesLike, WantedTables, read_wanted
+
+SIGMA_DIGITS = 5
+"""Digits of a σ."""
+
+MAX_MEASURED_CELLS = 50_000_000
+"""Cells of all measured tables together: they are held in memory."""
+
+
+@dataclass(frozen=True)
+class TabulationPlan:
+    """A tabulation with its noise and its cost: all that is known before it is charged."""
+
+    session: Session
+    wanted: WantedTables
+    noises: Mapping[Margin, CountNoise]  # of each table that is measured
+    terms: ChargeTerms
+    confidence: float
+    allocation: Allocation
+    is_raised: bool = False  # the wanted errors need less than the policy's least ε, which is what the plan costs
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many keys each column has."""
+        return self.wanted.bounded.keys.sizes
+
+    @cached_property
+    def event(self) -> Composition:
+        """What will have happened once the tables are measured."""
+        return make_event(self.wanted.bounded, self.noises)
+
+    @cached_property
+    def charge(self) -> Fraction:
+        """What the plan costs, in the account's currency."""
+        return to_rational(self.terms.compute_charge(self.event))
+
+    @property
+    def fits(self) -> bool:
+        """Whether that is within the plan's own budget. What remains of the account's is for the account to say."""
+        return self.charge <= self.terms.limit
+
+    @property
+    def cost(self) -> Cost:
+        """ε at δ, the charge, and what remains of the account's budget now."""
+        budget = self.session.account.budget
+        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
+
+    @cached_property
+    def errors(self) -> ErrorModel:
+        """The noise in every cell of every table."""
+        return ErrorModel(self.sizes, self.noises)
+
+    def parts(self, margin: Margin) -> NoiseParts:
+        """Return the noise in each cell of a table, in steps of the grid."""
+        return self.errors.parts(margin)
+
+    def half_width(self, margin: Margin) -> float:
+        """Return the half-width of the interval of each cell of a table, in steps of the grid."""
+        return self.parts(margin).half_width(self.confidence)
+
+    @property
+    def step(self) -> Fraction:
+        """What one step of the grid is worth: 1 for counts."""
+        return Fraction(self.wanted.bounded.statistic.step_size(self.wanted.bounded.table))
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything that decides what is measured, as plain values."""
+        measured = [{"margin": list(margin), **noise_to_json(noise)} for margin, noise in self.noises.items()]
+        return self.session.executor.describe_bounded(self.wanted.bounded) | {"measured": measured}
+
+    def execute(self, options: RunOptions) -> Execution[dict[Margin, Ints]]:
+        """Charge the account once, and measure all tables; or return what was recorded for the same plan."""
+        spec = self.describe() | SEEDED[options.tainted]
+        job = TabulationJob(self.wanted.bounded, self.noises, self.event, spec, self.terms.certified_delta)
+        return self.session.executor.execute(job, options, IntervalOptions(self.confidence))
+
+
+def plan_tabulation(
+    session: Session,
+    tables: TablesLike,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    columns: Mapping[str, str] | None = None,
+    where: str | None = None,
+    weight: str | None = None,
+    confidence: Number = 0.95,
+) -> TabulationPlan:
+    """Find the noise of all tables together. Nothing is charged and no row is read.
+
+    `tables`, `columns`, `where` and `weight` are those of `read_wanted`. `epsilon` is the most that all of it may cost; it
+    may be left out if every table has an error. `delta` is the δ of the certified point that an account of pure ε is
+    charged: unless given, as large a share of the account's δ as `epsilon` is of its ε.
+    """
+    wanted = read_wanted(session, tables, columns=columns, where=where, weight=weight)
+    level = check_confidence(confidence)
+    terms = _make_terms(session, epsilon, delta, wanted)
+    plan = _plan_by_errors if wanted.tables[0].error is not None else _plan_by_weights
+    return plan(session, wanted, terms, level)
+
+
+def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, wanted: WantedTables) -> ChargeTerms:
+    budget = session.account.budget
+    if epsilon is None:
+        if wanted.tables[0].error is None:
+            raise BadParameter("epsilon", "missing", "no table has an error", "give epsilon=, or an error for every table")
+        exact = session.remaining.epsilon
+    else:
+        exact = read_positive(epsilon, "epsilon")
+    least = session.table.least_epsilon
+    if exact < least:
+        raise make_least_epsilon_error("epsilon", exact, least)
+    if not budget.currency.counts_epsilon:
+        if delta is not None:
+            raise BadParameter("delta", delta, "the account has its own, which cannot be changed", "leave it out")
+        return ChargeTerms.of(exact, 0, session)
+    exact_delta = min(Fraction(1), exact / budget.limit) * session.delta if delta is None else read_decimal(delta, "delta")
+    if exact_delta <= 0:
+        raise BadParameter(
+            "delta", "0", "a tabulation draws Gaussian noise, which has no pure ε",
+            "open the account with a δ such as 1e-6, or with a currency such as zcdp",
+        )  # fmt: skip
+    return ChargeTerms.of(exact, exact_delta, session)
+
+
+def _plan_by_weights(session: Session, wanted: WantedTables, terms: ChargeTerms, confidence: float) -> TabulationPlan:
+    """The least weighted variance that the budget buys."""
+    sizes = wanted.bounded.keys.sizes
+    weights: dict[Margin, float] = {}
+    for margin, table in zip(wanted.margins, wanted.tables, strict=True):
+        weights[margin] = weights.get(margin, 0.0) + float(read_positive(table.weight, "weight"))
+    allocation = allocate(sizes, weights)
+    _check_cells(sizes, allocation)
+
+    def event_at(factor: float) -> Composition:
+        return make_event(wanted.bounded, _scale_noises(allocation, factor))
+
+    factor = terms.find_noise_factor(event_at, terms.limit, terms.estimate_noise_factor(event_at, terms.limit))
+    if not factor < MAX_NOISE_FACTOR:
+        raise QueryRefused(
+            f"ε = {format_up(terms.limit, 3)} is too small for these tables", "raise epsilon, or tabulate fewer columns"
+        )
+    return TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
+
+
+def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, confidence: float) -> TabulationPlan:
+    """The least cost at which every half-width is within its error."""
+    sizes, step = wanted.bounded.keys.sizes, wanted.bounded.statistic.step_size(wanted.bounded.table)
+    errors: dict[Margin, float] = {}
+    for margin, table in zip(wanted.margins, wanted.tables, strict=True):
+        assert table.error is not None
+        errors[margin] = min(errors.get(margin, float("inf")), float(read_positive(table.error, "error") / step))
+    unit = NoiseParts(1.0, 1.0, 0.0, 0.0).half_width(confidence)
+    allocation = allocate_for_errors(sizes, {margin: (error / unit) ** 2 for margin, error in errors.items()})
+    _check_cells(sizes, allocation)
+
+    def meets(factor: float) -> bool:
+        model = ErrorModel(sizes, _scale_noises(allocation, factor, SIGMA_DIGITS))
+        return all(model.parts(margin).half_width(confidence) <= error for margin, error in errors.items())
+
+    factor = largest_where(meets)
+    if not factor > 0:
+        raise QueryRefused("No noise that can be drawn makes the errors this small", "allow larger errors")
+    plan = TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
+    if not plan.fits:
+        raise QueryRefused(
+            f"The errors cost ε = {format_up(plan.cost.exact_epsilon[1], 3)}, and ε = {format_up(terms.limit, 3)} is given",
+            "allow larger errors, or raise epsilon",
+        )
+    return plan
+
+
+def _scale_noises(allocation: Allocation, factor: float, digits: int | None = None) -> dict[Margin, CountNoise]:
+    """The noise of each table at a factor on all σ; rounded up to so many digits, if they are given."""
+    scaled = {margin: Fraction(factor * each**-0.5) for margin, each in allocation.precisions.items()}
+    return {
+        margin: choose_noise(sigma if digits is None else ceil_digits(sigma, digits)) for margin, sigma in scaled.items()
+    }
+
+
+def _check_cells(sizes: tuple[int, ...], allocation: Allocation) -> None:
+    cells = sum(count_cells(sizes, margin) for margin in allocation.precisions)
+    if cells > MAX_MEASURED_CELLS:
+        raise QueryRefused(
+            f"The measured tables have {cells:,} cells, and at most {MAX_MEASURED_CELLS:,} fit into memory",
+            "want tables of fewer columns, or of fewer keys",
+        )
