@@ -47,7 +47,7 @@ def test_a_folder_reproduces_from_its_measurements_alone(published: Path) -> Non
     assert (published / "guarantee.md").read_text().startswith("# A tabulation: privacy guarantee")
     found = reproduce(published)
     assert found.is_complete
-    assert found.same == ("fine", "dept")
+    assert found.same == ("fine.csv", "fine.parquet", "dept.csv", "dept.parquet")
     with (published / "dept.csv").open() as file:
         shown = {row["dept"]: row for row in csv.DictReader(file)}
     assert float(shown["a"]["estimate"]) == found.tables["dept"].estimate[0]
@@ -60,12 +60,30 @@ def test_a_table_that_was_changed_is_named(published: Path, column: str, value: 
     rows[1][header.index(column)] = value
     place.write_text("\n".join(",".join(row) for row in [header, *rows]) + "\n")
     found = reproduce(published)
-    assert (found.same, found.different) == (("fine",), ("dept",))
+    assert found.different == ("dept.csv",)
+    assert not found.is_complete
 
 
 def test_a_missing_table_is_named(published: Path) -> None:
     (published / "fine.csv").unlink()
-    assert reproduce(published).missing == ("fine",)
+    assert reproduce(published).missing == ("fine.csv",)
+
+
+def test_a_parquet_file_that_was_changed_and_a_table_of_nobody_are_named(published: Path) -> None:
+    (published / "dept.parquet").write_bytes((published / "fine.parquet").read_bytes())
+    (published / "other.csv").write_text("dept,estimate\na,1\n")
+    found = reproduce(published)
+    assert (found.different, found.unknown) == (("dept.parquet",), ("other.csv",))
+    assert not found.is_complete
+
+
+@pytest.mark.parametrize("tables", [{}, {"../dept": ["dept"]}, {"a/b": ["dept"]}])
+def test_names_of_tables_are_names_of_files(published: Path, tables: dict[str, list[str]]) -> None:
+    described = json.loads((published / DESCRIPTION_FILE).read_text())
+    described["tables"] = tables
+    (published / DESCRIPTION_FILE).write_text(json.dumps(described))
+    with pytest.raises(SourceRefused, match="names"):
+        reproduce(published)
 
 
 def test_measurements_that_were_changed_are_refused(published: Path) -> None:
@@ -110,10 +128,14 @@ def test_a_ledger_publishes_the_same_again_for_nothing(tmp_path: Path) -> None:
         assert not all(claim.is_valid for claim in verify_folder(first.folder, certificate).claims)
         measured.clear()
         measured.update(before)
-    described = json.loads((again.folder / DESCRIPTION_FILE).read_text())
-    described["columns"][0]["keys"].reverse()
-    (again.folder / DESCRIPTION_FILE).write_text(json.dumps(described))
-    assert not verify_folder(again.folder, certificate).claims[-3].is_valid, "keys that change places"
+    text = (again.folder / DESCRIPTION_FILE).read_text()
+    for change in ("keys", "step"):
+        described = json.loads(text)
+        described["step"] = "1/2" if change == "step" else described["step"]
+        described["columns"][0]["keys"].sort(reverse=change == "keys")
+        (again.folder / DESCRIPTION_FILE).write_text(json.dumps(described))
+        [claim] = [each for each in verify_folder(again.folder, certificate).claims if "what was signed" in each.claim]
+        assert not claim.is_valid, change
     (first.folder / "dept.csv").write_text("dept\n")
     assert not verify_folder(first.folder, certificate).is_valid
 

@@ -24,16 +24,17 @@ def reproduce(
     with show_progress("estimating …"):
         found = estimate_again(folder)
     if json:
-        print_json(
-            {"same": list(found.same), "different": list(found.different), "missing": list(found.missing),
-             "reproduced": found.is_complete}
-        )  # fmt: skip
+        kinds = {"same": found.same, "different": found.different, "missing": found.missing, "unknown": found.unknown}
+        print_json({kind: list(names) for kind, names in kinds.items()} | {"reproduced": found.is_complete})
     else:
-        for mark, names, said in (("✓", found.same, "is"), ("✗", found.different, "differs from"), ("✗", found.missing, "")):
+        for mark, names, text in (
+            ("✓", found.same, "is what the measurements say"),
+            ("✗", found.different, "differs from what the measurements say"),
+            ("✗", found.missing, "is missing"),
+            ("✗", found.unknown, "is no table of the measurements"),
+        ):
             for name in names:
-                print_line(
-                    f"  {mark} {name}.csv {said} what the measurements say" if said else f"  {mark} {name}.csv is missing"
-                )
+                print_line(f"  {mark} {name} {text}")
         print_line("All tables follow from the measurements." if found.is_complete else "Not all tables follow from them.")
     if not found.is_complete:
         raise typer.Exit(1)

@@ -254,7 +254,9 @@ def explain_cells(bounded: BoundedCells) -> str:
     else:
         change = f"Replacing one {unit} takes at most {most} from each table, and adds at most as much."
     cells, rows = formats.count_things(bounded.max_groups, "cell"), formats.count_things(bounded.max_rows, "row")
-    limits = f"{cells} per {unit}, {rows} in each"
-    parts = [change, f"Limits, applied once for all tables: {limits}." if bounded.table.unit_columns else ROW_UNIT_NOTE]
+    limits = f"Limits, applied once for all tables: {cells} per {unit}, {rows} in each."
+    if bounded.table.unique:
+        limits = f"It is declared that each {unit} has one row, and taken for granted."
+    parts = [change, limits if bounded.table.unit_columns else ROW_UNIT_NOTE]
     parts += [outside] if (outside := explain_outside(bounded)) else []
     return " ".join([*parts, *([ADJUSTED_POLICY_NOTE] if bounded.table.adjusted_after_looking else [])])

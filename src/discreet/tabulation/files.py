@@ -13,6 +13,7 @@ A cell of a table is numbered by the places of its keys, the last column changin
 
 import csv
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,6 +38,7 @@ from discreet.tabulation.tabulation import Tabulation
 
 FORMAT = "discreet measurements 1"
 LAST_DIGITS = 1e-9
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 DESCRIPTION_FILE, MEASUREMENTS_FILE = "measurements.json", "measurements.parquet"
 
 
@@ -131,6 +133,8 @@ class Measurements:
                 for i, margin in enumerate(noises)
             }
             tables = {str(name): read_margin(by) for name, by in described["tables"].items()}
+            if not tables or not all(map(FILE_NAME.fullmatch, tables)):
+                raise _refuse("the names of its tables are no names of files")
             return cls(
                 columns, keys, tables, noises, measured, float(described["confidence"]), Fraction(described["step"]),
                 tuple(map(str, described["notes"])),
@@ -177,17 +181,18 @@ def write_tables(folder: Path, tables: Mapping[str, TabulatedTable], *, spreadsh
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Which tables of a folder follow from its measurements."""
+    """Which files of a folder follow from its measurements."""
 
     tables: Mapping[str, TabulatedTable]  # as they were estimated again
-    same: tuple[str, ...]
+    same: tuple[str, ...]  # names of files
     different: tuple[str, ...]
     missing: tuple[str, ...]
+    unknown: tuple[str, ...]  # tables that the measurements know nothing of
 
     @property
     def is_complete(self) -> bool:
-        """Whether every table is there and as estimated."""
-        return not (self.different or self.missing)
+        """Whether every table is there and as estimated, and there is no other."""
+        return bool(self.same) and not (self.different or self.missing or self.unknown)
 
 
 def reproduce(folder: "str | Path") -> Reproduction:
@@ -199,18 +204,31 @@ def reproduce(folder: "str | Path") -> Reproduction:
     if not place.is_dir():
         raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")
     tables = Measurements.read(place).estimate()
-    same: list[str] = []
-    different: list[str] = []
-    missing: list[str] = []
+    found: dict[str, list[str]] = {"same": [], "different": [], "missing": []}
     for name, table in tables.items():
-        file = place / f"{name}.csv"
-        if not file.is_file():
-            missing.append(name)
-            continue
-        text = file.read_bytes().decode("utf-8", "replace")
-        is_same = any(_hold_the_same(text, table.to_csv(spreadsheet=escaped)) for escaped in (False, True))
-        (same if is_same else different).append(name)
-    return Reproduction(tables, tuple(same), tuple(different), tuple(missing))
+        texts = [table.to_csv(spreadsheet=escaped) for escaped in (False, True)]
+        for file in (place / f"{name}.csv", place / f"{name}.parquet"):
+            if not file.is_file():
+                found["missing"].append(file.name)
+                continue
+            text = _read_table_text(file)
+            is_same = text is not None and any(_hold_the_same(text, each) for each in texts)
+            found["same" if is_same else "different"].append(file.name)
+    known = {MEASUREMENTS_FILE, *(f"{name}{suffix}" for name in tables for suffix in (".csv", ".parquet"))}
+    unknown = sorted(each.name for each in place.iterdir() if each.suffix in (".csv", ".parquet") and each.name not in known)
+    return Reproduction(tables, **{kind: tuple(names) for kind, names in found.items()}, unknown=tuple(unknown))
+
+
+def _read_table_text(file: Path) -> str | None:
+    """A table as CSV text; None if it cannot be read."""
+    if file.suffix == ".csv":
+        return file.read_bytes().decode("utf-8", "replace")
+    pa, parquet = _import_arrow()
+    try:
+        rows = parquet.read_table(file)
+    except (OSError, pa.ArrowException):
+        return None
+    return to_csv(rows.column_names, list(zip(*(column.to_pylist() for column in rows.columns), strict=True)))
 
 
 def _hold_the_same(text: str, other: str) -> bool:

@@ -122,6 +122,7 @@ class TabulationJob(Job[dict[Margin, Ints]]):
         """Return the noisy tables as plain values: margins, noise, and cells as compressed 64-bit integers."""
         return {
             "sizes": list(self.sizes),
+            "step": str(self.bounded.statistic.step_size(self.bounded.table)),
             "measured": [
                 {"margin": list(margin), **noise_to_json(self.noises[margin]), "cells": pack(table)}
                 for margin, table in result.items()

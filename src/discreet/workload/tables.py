@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,7 @@ def _compare_tabulation(folder: Path, certificate: Any) -> tuple[list[CheckedCla
         noises = {tuple(each["margin"]): noise_to_json(noise_from_json(each)) for each in signed["measured"]}
         stated = {margin: noise_to_json(noise) for margin, noise in found.noises.items()}
         is_same = hash_keys(KeyProduct(found.keys)) == certificate["measurement"]["keys"] and stated == noises
+        is_same = is_same and found.step == Fraction(signed["step"])
         is_same = is_same and all(
             (
                 unpack(each["cells"], found.measured[tuple(each["margin"])].shape) == found.measured[tuple(each["margin"])]
@@ -118,9 +120,10 @@ def _compare_tabulation(folder: Path, certificate: Any) -> tuple[list[CheckedCla
         reproduced = reproduce(folder)
     except (DiscreetError, AttributeError, KeyError, TypeError, ValueError, zlib.error):
         return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
-    claims += [CheckedClaim(f"{name}.csv follows from the measurements", True) for name in reproduced.same]
-    wrong = (*reproduced.different, *reproduced.missing)
-    claims += [CheckedClaim(f"{name}.csv follows from the measurements", False) for name in wrong]
+    follows = f"follows from the measurements, with intervals of {100 * found.confidence:.6g}%"
+    claims += [CheckedClaim(f"{name} {follows}", True) for name in reproduced.same]
+    claims += [CheckedClaim(f"{name} {follows}", False) for name in (*reproduced.different, *reproduced.missing)]
+    claims += [CheckedClaim(f"{name} is a table of the measurements", False) for name in reproduced.unknown]
     return claims, [NOT_SIGNED_KEYS], []
 
 
