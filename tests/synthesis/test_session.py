@@ -1,7 +1,6 @@
 """Synthetic rows from end to end: debits, records that are found again, bounds on contributions, files, publications."""
 
 import json
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from math import exp
@@ -14,8 +13,8 @@ import pytest
 import discreet
 from discreet import synthesize, synthesize_publication
 from discreet.accounting.currencies import Zcdp
-from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, QueryRefused, SourceRefused
-from discreet.events import Composition, ExponentialEvent, GaussianEvent, repeat
+from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, QueryRefused, SourceQuarantined, SourceRefused
+from discreet.events import ExponentialEvent, GaussianEvent, repeat
 from discreet.ledger import open_ledger
 from discreet.session.executor import Executor
 from discreet.session.session import Session
@@ -28,16 +27,18 @@ from discreet.testing import seeded_bits
 
 DEPTS, CITIES = ("a", "b", "c"), ("x", "y")
 COLUMNS = ["dept", "city", "level"]
+SLACK = Fraction(1, 10**9)
+"""What an account rounds up."""
 KEYS = {"dept": [*DEPTS], "city": [*CITIES], "level": ["low", "high"]}
 
 
 def write_people(folder: Path, rows: int = 400) -> Path:
     rng = np.random.default_rng(7)
-    lines = ["id,dept,city,level,age"]
+    lines = ["id,dept,city,level,age,w"]
     for i in range(rows):
         dept = rng.choice(DEPTS, p=[0.5, 0.3, 0.2])
         level = "high" if rng.random() < (0.9 if dept == "a" else 0.1) else "low"
-        lines.append(f"{i},{dept},{rng.choice(CITIES)},{level},{rng.integers(18, 70)}")
+        lines.append(f"{i},{dept},{rng.choice(CITIES)},{level},{rng.integers(18, 70)},{i % 4 / 2}")
     place = folder / "people.csv"
     place.write_text("\n".join(lines) + "\n")
     return place
@@ -68,7 +69,8 @@ def test_a_tree_is_one_debit_of_what_its_event_costs(people: Path) -> None:
     session = connect(people, currency="zcdp")
     plan = plan_synthesis(session, COLUMNS, epsilon=2)
     found = synthesize(session, COLUMNS, epsilon=2, bits=seeded_bits(1))
-    assert session.account.budget.spent == plan.charge == discreet.zcdp(plan.synthesis.event)  # type: ignore[union-attr]
+    assert plan.charge == discreet.zcdp(plan.synthesis.event)  # type: ignore[union-attr]
+    assert plan.charge <= session.account.budget.spent <= plan.charge * (1 + SLACK)
     limit = Zcdp().amount(Fraction(2), session.delta)
     assert limit * (1 - Fraction(1, 1000)) <= plan.charge <= limit, "nearly all that ε buys, and no more"
     assert [table.margin for table in found.tables][:3] == [(0,), (1,), (2,)]
@@ -111,12 +113,12 @@ def test_an_id_belongs_to_one_synthesis(people: Path, ledger: Path) -> None:
 
 
 @pytest.fixture
-def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+def unread(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The reads of the data."""
     reads: list[object] = []
     join = Cells.join.__func__  # type: ignore[attr-defined]
     monkeypatch.setattr(Cells, "join", classmethod(lambda cls, *given: reads.append(given) or join(cls, *given)))
-    yield reads
+    return reads
 
 
 @pytest.mark.parametrize("model", ["tree", "adaptive"])
@@ -163,7 +165,7 @@ def test_computed_columns_and_conditions(people: Path) -> None:
     assert np.mean([decade >= 4 for decade in decades]) > 0.95
 
 
-# -- contributions -----------------------------------------------------------------------------------------------------------
+# -- contributions --------------------------------------------------------------------------------------------------------
 
 
 def write_visits(folder: Path, heavy: bool) -> Path:
@@ -206,7 +208,7 @@ def test_replacing_a_unit_moves_tables_and_scores_twice_as_far(people: Path) -> 
     assert [float(plan.charge) for plan in plans] == pytest.approx([float(plans[0].charge)] * 2, rel=1e-3)
 
 
-# -- what an account is charged ------------------------------------------------------------------------------------------------
+# -- what an account is charged -------------------------------------------------------------------------------------------
 
 
 def test_a_pure_account_is_charged_the_certified_curve(people: Path) -> None:
@@ -225,36 +227,30 @@ def test_other_currencies_are_charged_their_sum(people: Path, currency: str) -> 
     session = connect(people, epsilon=1, currency=currency)
     plan = plan_synthesis(session, COLUMNS, epsilon=1)
     synthesize(session, COLUMNS, epsilon=1)
-    assert session.account.budget.spent == plan.charge <= session.account.budget.limit
+    assert plan.charge <= session.account.budget.spent <= min(session.account.budget.limit, plan.charge * (1 + SLACK))
 
 
 def range_pair(epsilon: float, upper: float) -> list[tuple[float, float]]:
-    """The two outcomes of a selection whose loss is `upper` or `upper` − ε: their probabilities with and without the unit."""
+    """The two outcomes of a selection whose loss is `upper` or `upper` − ε: probabilities with and without a unit."""
     q = (1 - exp(upper - epsilon)) / (exp(upper) - exp(upper - epsilon))
     return [(q * exp(upper), q), (1 - q * exp(upper), 1 - q)]
 
 
-def test_the_curve_of_selections_holds_if_each_is_chosen_by_the_answers_before() -> None:
-    """All pairs of selections on a grid, the second depending on the outcome of the first. The adaptive worst case is above
-    the worst of those that are fixed before [DDR20], so a curve made for these would not do; the certified one does."""
-    epsilon, x = 1.0, 0.75
-    grid = np.linspace(0.02, 0.98, 49) * epsilon
-    pairs = [range_pair(epsilon, upper) for upper in grid]
-    deltas = np.array(
-        [
-            [[sum(max(0.0, p1 * p - exp(x) * q1 * q) for p, q in second) for second in pairs] for p1, q1 in first]
-            for first in pairs
-        ]
-    )  # first selection, its outcome, second selection
-    adaptive = deltas.max(axis=2).sum(axis=1).max()
-    fixed = deltas.sum(axis=1).max()
-    event = repeat(ExponentialEvent(Fraction(1)), 2)
-    assert isinstance(event, Composition)
-    assert fixed < adaptive * (1 - 1e-3), "choosing by the answers spends more"
-    assert adaptive <= discreet.delta(event, x).upper
+@pytest.mark.parametrize("x", [0.1, 0.5, 1.2])
+def test_the_curve_of_selections_holds_if_each_is_chosen_by_the_answers_before(x: float) -> None:
+    """All pairs of selections on a grid, the second depending on the outcome of the first. At small ε the worst of them is
+    above the worst of those that are fixed before [DDR20], so a curve of these would not do; the certified one does."""
+    pairs = np.array([range_pair(1.0, upper) for upper in np.linspace(0.02, 0.98, 49)])  # (selection, outcome, with/without)
+    with_unit, without = (pairs[:, :, None, None, i] * pairs[None, None, :, :, i] for i in (0, 1))
+    deltas = np.maximum(0, with_unit - exp(x) * without).sum(axis=3)  # first selection, its outcome, second selection
+    adaptive, fixed = deltas.max(axis=2).sum(axis=1).max(), deltas.sum(axis=1).max()
+    assert adaptive <= discreet.delta(repeat(ExponentialEvent(Fraction(1)), 2), x).upper
+    assert adaptive >= fixed
+    if x < 0.4:
+        assert adaptive > 1.03 * fixed, "choosing by the answers spends more"
 
 
-# -- the adaptive model ----------------------------------------------------------------------------------------------------------
+# -- the adaptive model ---------------------------------------------------------------------------------------------------
 
 
 def test_every_round_is_a_debit_and_a_retry_is_free(people: Path, ledger: Path) -> None:
@@ -299,24 +295,27 @@ def test_only_an_account_in_rho_pays_for_rounds(people: Path, currency: str) -> 
     assert session.account.budget.spent == 0
 
 
-# -- failures ----------------------------------------------------------------------------------------------------------------
+# -- failures -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_of_the_engine_says_nothing_and_stays_charged(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_charged_and_closes_the_source(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = connect(people)
     kind = type(session.engine)
 
     def fail(*_: Any) -> Any:
-        raise EngineFailed("a value of the data")
+        raise EngineFailed
 
     monkeypatch.setattr(kind, "read_cells", fail)
-    with pytest.raises(EngineFailed) as failed:
+    with pytest.raises(EngineFailed):
         synthesize(session, COLUMNS, epsilon=1)
-    assert "a value of the data" not in str(failed.value)
-    assert session.account.budget.spent > 0
+    spent = session.account.budget.spent
+    assert spent > 0
+    with pytest.raises(SourceQuarantined):
+        synthesize(session, COLUMNS, epsilon=1)
+    assert session.account.budget.spent == spent
 
 
-# -- files and publications ----------------------------------------------------------------------------------------------------
+# -- files and publications -----------------------------------------------------------------------------------------------
 
 
 def test_files_say_what_they_are(people: Path, tmp_path: Path) -> None:
@@ -373,7 +372,7 @@ def test_what_is_no_publication_is_refused(people: Path, tmp_path: Path) -> None
     total = discreet.tabulate(connect(people), [()], epsilon=1)
     with pytest.raises(QueryRefused, match="no column"):
         synthesize_publication(total)
-    weighed = discreet.tabulate(connect(people, bounds={"age": (18, 70, Fraction(1, 2))}), ["dept"], weight="age", epsilon=1)
+    weighed = discreet.tabulate(connect(people, bounds={"w": (0, 2)}), ["dept"], weight="w", epsilon=1)
     assert weighed.plan.step != 1
     with pytest.raises(QueryRefused, match="steps of"):
         synthesize_publication(weighed)
@@ -382,5 +381,3 @@ def test_what_is_no_publication_is_refused(people: Path, tmp_path: Path) -> None
 def test_seeded_noise_is_no_publication(people: Path) -> None:
     found = synthesize_publication(discreet.tabulate(connect(people), ["dept"], epsilon=1, bits=seeded_bits(1)))
     assert "tainted" in found.metadata
-
-

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 ROWS_PANEL = "Rows"
 SUFFIXES = ".csv", ".parquet"
-AUTO = "auto"
 
 
 @app.command(
@@ -49,12 +48,12 @@ AUTO = "auto"
 @takes_source()
 def synthesize(
     options: SourceOptions,
-    to: Annotated[
-        str | None, make_option(ROWS_PANEL, "The file for the rows: rows.csv or rows.parquet.", "--to")
-    ] = None,
+    to: Annotated[str | None, make_option(ROWS_PANEL, "The file for the rows: rows.csv or rows.parquet.", "--to")] = None,
     columns: Annotated[
         str | None,
-        make_option(ROWS_PANEL, "Columns with declared keys, with commas: dept,age.", "--columns", completer=complete_columns),
+        make_option(
+            ROWS_PANEL, "Columns with declared keys, with commas: dept,age.", "--columns", completer=complete_columns
+        ),
     ] = None,
     computed: Annotated[
         list[str] | None,
@@ -63,11 +62,13 @@ def synthesize(
     where: Annotated[str | None, make_option(ROWS_PANEL, "Which rows count, in SQL: 'age >= 18'.", "--where")] = None,
     rows: Annotated[
         str, make_option(ROWS_PANEL, "How many rows are drawn; auto: as many as the noisy tables say.", "--rows")
-    ] = AUTO,
+    ] = "auto",
     model: Annotated[
         str | None,
         make_option(
-            ROWS_PANEL, "tree (the default), or adaptive: in rounds, for an account in zcdp.", "--model",
+            ROWS_PANEL,
+            "tree (the default), or adaptive: in rounds, for an account in zcdp.",
+            "--model",
             completer=complete_words("tree", "adaptive"),
         ),
     ] = None,
@@ -91,7 +92,7 @@ def synthesize(
     """  # fmt: skip
     from discreet.synthesis.synthesis import Drawing
 
-    drawing = Drawing(AUTO if rows == AUTO else _parse_rows(rows), seed, confidence)
+    drawing = Drawing("auto" if rows == "auto" else _parse_rows(rows), seed, confidence)
     if not dry_run:
         _check_file(to, options.source)
     if (Path(options.source) / "measurements.json").is_file():

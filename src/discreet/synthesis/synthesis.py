@@ -5,8 +5,8 @@ are noisy tables; the model, the rows and their distance bounds are post-process
 are asked for. So a retry is free, and the same seed gives the same rows.
 
 **One debit for the tree.** Which pairs of columns are measured depends on noisy answers, but how many tables and selections
-there are, with which σ and ε, is fixed before a row is read, and one unit moves every table and every score by the same bound
-whichever columns they are of (`TreeSynthesis.event`). So an account in an additive currency is charged the sum, and an
+there are, with which σ and ε, is fixed before a row is read, and one unit moves every table, and every score, by at most the
+same whichever columns they are of (`TreeSynthesis.event`). So an account in an additive currency is charged the sum, and an
 account of pure ε with a δ a point of the certified curve.
 
 **Proof** that the curve holds. Fix two neighbours and everything that was answered before step i. Step i is then a Gaussian
@@ -14,7 +14,7 @@ mechanism, or an exponential one, whose sensitivity is at most that of its event
 it: the pair bounds every function of that sensitivity, and names no columns. A sequence whose steps are dominated by the
 same pairs whatever was answered is dominated by their product ∏(Pᵢ, Qᵢ) [ZDW22, Thm 10], and the curve of that product is
 what is charged. This needs one pair for each step: `accounting/pld/laplace.py: BoundedRangePld` is one that dominates every
-exponential mechanism of its ε. The optimum over ranges that [DDR20] finds for selections which are not adaptive would not do.
+exponential mechanism of its ε. The smaller curve of [DDR20] for selections that are not adaptive would not do.
 
 **One debit per round for the adaptive model.** Noise and number of rounds depend on the answers, so no curve of events that
 is fixed before exists, and only an account in ρ can be charged (decision 2): a round is reserved before its noise is drawn
@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet._numbers import Bounds, Number, check_confidence, check_int, format_up, to_rational
+from discreet._numbers import Bounds, Number, ceil_digits, check_confidence, check_int, format_up, to_rational
 from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
 from discreet.accounting.currencies import Receipt, Zcdp, smallest_epsilon
 from discreet.errors import BadParameter, QueryRefused
@@ -59,6 +59,9 @@ from discreet.tabulation.wanted import read_wanted
 MODELS = ("tree", "adaptive")
 Tables = tuple[NoisyTable, ...]
 RowCount = int | Literal["auto"]
+
+RHO_DIGITS = 6
+"""Digits of 1/ρ, so that the fractions of an event stay short."""
 
 FITTING_SEED = 0
 """The models between the rounds are post-processing. One seed for all: a retry then finds the same rounds in the record."""
@@ -289,9 +292,7 @@ def plan_synthesis(
     return SynthesisPlan(session, bounded, make(bounded, terms), terms)
 
 
-def _bound_columns(
-    session: Session, columns: Sequence[str], computed: Mapping[str, str], where: str | None
-) -> BoundedCells:
+def _bound_columns(session: Session, columns: Sequence[str], computed: Mapping[str, str], where: str | None) -> BoundedCells:
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise BadParameter("columns", repr(columns), "not a list of different columns", 'give columns=["sex", "age"]')
@@ -308,7 +309,7 @@ def _plan_tree(bounded: BoundedCells, terms: ChargeTerms) -> TreeSynthesis:
     """The tree with the least noise that the budget buys."""
 
     def plan_at(factor: float) -> TreeSynthesis:
-        rho = 1 / Fraction(factor) ** 2
+        rho = 1 / ceil_digits(Fraction(factor) ** 2, RHO_DIGITS)
         return TreeSynthesis(bounded.keys.sizes, rho, bounded.max_change, bounded.neighbours)
 
     def event_at(factor: float) -> Composition:
@@ -326,7 +327,7 @@ def _plan_rounds(bounded: BoundedCells, terms: ChargeTerms) -> AdaptiveSynthesis
     if not isinstance(terms.currency, Zcdp):
         raise BadParameter(
             "model", repr("adaptive"),
-            "what its rounds cost depends on the answers, and only ρ of zCDP adds up then, which this account does not count",
+            "what its rounds cost depends on the answers, and only ρ of zCDP adds up then: this account counts another",
             'open the account with currency="zcdp", or take model="tree"',
         )  # fmt: skip
     return AdaptiveSynthesis(bounded.keys.sizes, terms.limit, bounded.max_change, bounded.neighbours)
