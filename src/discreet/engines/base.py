@@ -190,11 +190,14 @@ class Cancellation:
     """Ends what another thread asks of an engine.
 
     A connection runs one statement at a time, and threads wait for it. So what is ended must be the statement of this query
-    and of no other: the executor says when it runs, through `watch`.
+    and of no other: the executor says when it runs, through `watch`. `may_start` is asked when it is this query's turn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, may_start: Callable[[], bool] = lambda: True) -> None:
         self._lock, self._engine, self._is_cancelled = Lock(), cast("Engine | None", None), False
+        self._may_start = may_start
+        self.is_too_late = False
+        """Whether nothing was started because `may_start` said so."""
 
     @contextmanager
     def allow(self) -> Iterator[None]:
@@ -218,10 +221,11 @@ class Cancellation:
         """Say that the engine works for this query in this block.
 
         Raises:
-            NotStarted: if it was cancelled before.
+            NotStarted: if it was cancelled before, or may not start any more.
         """
         with self._lock:
-            if self._is_cancelled:
+            self.is_too_late = self.is_too_late or not self._may_start()
+            if self._is_cancelled or self.is_too_late:
                 raise NotStarted
             self._engine = engine
         try:
