@@ -68,7 +68,8 @@ class TableBounds:
         kind = f"{self.ways}-way table"
         if not self.bounds:
             return f"No bound for {count_things(self.unbounded, kind)}: no measured table contains one of them."
-        text = f"{count_things(len(self.bounds), kind)}: total variation at most {self.mean:.3g} on average, {self.largest:.3g} at most."
+        counted = count_things(len(self.bounds), kind)
+        text = f"{counted}: total variation at most {self.mean:.3g} on average, {self.largest:.3g} at most."
         others = "1 other has" if self.unbounded == 1 else f"{self.unbounded} others have"
         rest = f" {others} no bound, because no measured table holds these columns."
         return text + (rest if self.unbounded else "")
