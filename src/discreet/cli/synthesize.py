@@ -170,7 +170,7 @@ def _check_file(path: str | None, source: str) -> None:
     if path is None:
         raise BadParameter("--to", "missing", "the rows have no file", "give --to rows.csv or --to rows.parquet")
     if not path.endswith(SUFFIXES):
-        raise BadParameter("--to", repr(path), "the format is told by its ending", "give --to rows.csv or --to rows.parquet")
+        raise BadParameter("--to", repr(path), "its ending names no format", "give --to rows.csv or --to rows.parquet")
     place = Path(path)
     with refuse_unwritable(path, "--to"):
         existed = place.exists()

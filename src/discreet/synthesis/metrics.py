@@ -67,7 +67,7 @@ class TableBounds:
     def __str__(self) -> str:
         kind = f"{self.ways}-way table"
         if not self.bounds:
-            return f"No bound for {count_things(self.unbounded, kind)}: no measured table contains one of them."
+            return f"No bound for the {count_things(self.unbounded, kind)}: no measured table contains one of them."
         counted = count_things(len(self.bounds), kind)
         text = f"{counted}: total variation at most {self.mean:.3g} on average, {self.largest:.3g} at most."
         others = "1 other has" if self.unbounded == 1 else f"{self.unbounded} others have"

@@ -387,7 +387,7 @@ class Drawing:
 
     @property
     def generator(self) -> np.random.Generator:
-        """The random numbers. They protect nobody: all noise is in the tables."""
+        """The random numbers. Privacy does not rest on them: all noise is in the tables."""
         return np.random.default_rng(self.seed)
 
 
