@@ -59,7 +59,13 @@ class SyntheticTable:
     """Whether anything was charged for them now."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.codes, np.ndarray) or self.codes.dtype.kind not in "iu":
+            raise BadParameter(
+                "codes", type(self.codes).__name__, "not an array of integers", "give one row of codes per row"
+            )
         shape = self.codes.shape
+        if not (isinstance(self.names, tuple) and isinstance(self.keys, tuple)):
+            raise BadParameter("names", repr(self.names), "not a tuple", "give tuples of names and of lists of keys")
         if len(shape) != 2 or shape[1] != len(self.names) or len(self.names) != len(self.keys):
             given = f"{len(self.names)} names and {len(self.keys)} lists of keys"
             raise BadParameter(

@@ -4,6 +4,7 @@ The rows are raked to all measured tables (`raking`), whatever their margins. A 
 others is independent of them in the rows.
 """
 
+from os import PathLike
 from pathlib import Path
 
 from discreet._numbers import Number
@@ -52,6 +53,10 @@ def synthesize_publication(
 
 
 def _read_folder(folder: "str | Path") -> Measurements:
+    if not isinstance(folder, str | PathLike):
+        raise BadParameter(
+            "publication", repr(folder), "neither a tabulation nor a folder", "give what tabulate returned, or a folder"
+        )
     place = Path(folder)
     if not place.is_dir():
         raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")

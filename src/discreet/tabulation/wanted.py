@@ -32,7 +32,7 @@ class WantedTable:
     error: Number | None = None
 
     def __post_init__(self) -> None:
-        by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        by = (self.by,) if isinstance(self.by, str) else tuple(self.by) if isinstance(self.by, Sequence) else (None,)
         if not all(isinstance(name, str) and name for name in by) or len(set(by)) < len(by):
             raise BadParameter("by", repr(self.by), "not a list of different columns", 'give by=("sex", "age")')
         read_positive(self.weight, "weight")
