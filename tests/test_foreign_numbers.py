@@ -41,6 +41,7 @@ from discreet.mechanisms import _additive_noise
 from discreet.noise import bernoulli, discrete_gaussian, discrete_laplace, rounded_gaussian
 from discreet.query.answer import Answer
 from discreet.session.session import Session
+from discreet.tabulation import WantedTable
 from discreet.testing import seeded_bits
 from tests.support.foreign_numbers import COLUMNS, INTEGERS, NO_NUMBERS, REALS, Tensor
 
@@ -62,6 +63,7 @@ def answer_cost(**options: Any) -> Any:
 
 # Every public callable that takes a number, with numbers that all formats hold exactly.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "WantedTable": (lambda **k: WantedTable(("dept",), **k), {"weight": 2, "error": 3}),
     "Laplace": (Laplace, {"scale": 2}),
     "Laplace.for_epsilon": (Laplace.for_epsilon, {"epsilon": 0.5, "sensitivity": 3}),
     "Laplace.release": (lambda **k: Laplace(2).release(0.5, seeded_bits(1), **k), {"grid": 0.25}),
@@ -233,6 +235,8 @@ NOT_TRIED = {
     "RunningTotal": "is made by for_delta",
     "Workload": "reads its numbers as `connect` and `ask` do, see tests/workload",
     "WorkloadQuery": "the same",
+    "tabulate": "draws noise; what it reads numbers with is tried in tests/tabulation/test_tabulation.py",
+    "open_stream": "needs a folder, see tests/streams",
     "audit": "takes a claim, see tests/auditor",
     "assert_private": "calls audit",
     "advantage": "takes a tolerance only",

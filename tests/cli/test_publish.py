@@ -183,7 +183,7 @@ def test_the_cost_to_confirm_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(typer, "confirm", lambda text, **_: prompts.append(text))
     for error in (20, 23, 25, 27, 31):
         plan = plan_workload(make_workload(WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
-        _confirm(plan)
+        _confirm(plan.cost)
         assert float(prompts[-1].split()[3]) >= plan.cost.epsilon.upper
 
 

@@ -1,6 +1,7 @@
 """Tabulations from end to end: one debit, tables that add up, intervals that cover, records that are found again."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,13 @@ def test_a_wanted_error_is_met_at_the_least_cost(people: Path) -> None:
     assert widths[0] <= 20
     assert widths[1] <= 25
     assert max(widths[0] / 20, widths[1] / 25) > 0.995, "no more noise would do"
+
+
+@pytest.mark.parametrize("kind", [int, float, Fraction, Decimal, np.float64, np.int64])
+def test_numbers_of_any_kind_are_the_same_number(people: Path, kind: Any) -> None:
+    expected = plan_tabulation(connect(people), [WantedTable("dept", weight=2), WantedTable("city")], epsilon=1)
+    found = plan_tabulation(connect(people), [WantedTable("dept", weight=kind(2)), WantedTable("city")], epsilon=kind(1))
+    assert found.noises == expected.noises
 
 
 def test_weights_of_rows_are_added_up(people: Path) -> None:

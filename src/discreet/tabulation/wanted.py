@@ -32,12 +32,12 @@ class WantedTable:
     error: Number | None = None
 
     def __post_init__(self) -> None:
-        by = (self.by,) if isinstance(self.by, str) else tuple(self.by) if isinstance(self.by, Sequence) else (None,)
+        by = (self.by,) if isinstance(self.by, str) else tuple(self.by) if isinstance(self.by, list | tuple) else (None,)
         if not all(isinstance(name, str) and name for name in by) or len(set(by)) < len(by):
             raise BadParameter("by", repr(self.by), "not a list of different columns", 'give by=("sex", "age")')
-        read_positive(self.weight, "weight")
+        object.__setattr__(self, "weight", read_positive(self.weight, "weight"))
         if self.error is not None:
-            read_positive(self.error, "error")
+            object.__setattr__(self, "error", read_positive(self.error, "error"))
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "name", self.name or "_".join(by) or TOTAL)
 
