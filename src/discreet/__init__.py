@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from discreet.query.builder import col, count, count_units, select, when
     from discreet.session.connect import connect
     from discreet.streams import load_stream, open_stream, read_stream
+    from discreet.synthesis import SyntheticTable, synthesize, synthesize_publication
     from discreet.tabulation import Tabulation, WantedTable, tabulate
     from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
@@ -107,6 +108,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.query.builder": "col count count_units select when",
         "discreet.session.connect": "connect",
         "discreet.streams": "load_stream open_stream read_stream",
+        "discreet.synthesis": "SyntheticTable synthesize synthesize_publication",
         "discreet.tabulation": "Tabulation WantedTable tabulate",
         "discreet.testing": "assert_private",
         "discreet.units": "Neighbours Sensitivity",
@@ -127,6 +129,7 @@ __getattr__, __dir__ = export_lazily(
         "remote",
         "session",
         "streams",
+        "synthesis",
         "tabulation",
         "testing",
         "units",
@@ -180,6 +183,7 @@ __all__ = [
     "SourceRefused",
     "SparseVector",
     "Sum",
+    "SyntheticTable",
     "Tabulation",
     "TheoremNotApplicable",
     "Threshold",
@@ -221,6 +225,8 @@ __all__ = [
     "shuffle",
     "shuffled_epsilon",
     "subsample",
+    "synthesize",
+    "synthesize_publication",
     "tabulate",
     "tcdp",
     "trade_off",

@@ -42,6 +42,8 @@ from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
 from discreet.session.session import Session
 from discreet.streams import Stream, load_stream, open_stream, read_stream
+from discreet.synthesis.publication import synthesize_publication
+from discreet.synthesis.synthesis import Drawing, plan_synthesis
 from discreet.tabulation.files import reproduce
 from discreet.tabulation.plan import plan_tabulation
 from discreet.workload import publish, read_workload
@@ -140,6 +142,7 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "logout": (),
     "publish": (read_workload, publish),
     "reproduce": (reproduce,),
+    "synthesize": (connect, plan_synthesis, synthesize_publication, Drawing),
     "tabulate": (connect, plan_tabulation),
     "policy init": (),
     "policy check": (check_policy,),
@@ -191,6 +194,7 @@ ONLY_IN_PYTHON = {
     "ask": {"name"},
     "quote": {"name", "pilot"},
     "publish": {"beside"},
+    "synthesize": {"name", "session", "token"},
     "tabulate": {"name", "session", "token"},
     "audit": {"sharp"},
     "local decode": {"counts", "labels"},

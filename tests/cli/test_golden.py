@@ -35,6 +35,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 COUNTS = '"SELECT dept, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY dept"'
 DECLARED = "--unit id --bounds pay=0:200 --keys dept=sales,research,legal --unique"
+HIGH = "--computed 'high=pay // 100'"
 SELECTED = '"SELECT age, COUNT(*) AS n FROM people GROUP BY age" --unit id --delta 1e-6'
 
 SETUP = f"""
@@ -115,6 +116,11 @@ CASES = {
     "discreet publish tables.toml --dry-run --json": "",
     "discreet publish tables.toml --to tables --yes --json": "folder remaining",
     "discreet reproduce tabulated --json": "",
+    f"discreet synthesize people.csv --columns dept,high {HIGH} {DECLARED} --epsilon 1 --delta 1e-6 --dry-run --json":
+        "sigma selection",
+    f"discreet synthesize people.csv --columns dept,high {HIGH} {DECLARED} --epsilon 1 --delta 1e-6 --to rows.csv --json":
+        "rows mean largest bounds notes amount remaining",
+    "discreet synthesize tabulated --rows 100 --to rows.csv --json": "mean largest bounds notes",
     f"discreet tabulate people.csv --by dept {DECLARED} --epsilon 1 --delta 1e-6 --dry-run --json": "",
     f"discreet tabulate people.csv --by dept --by - {DECLARED} --epsilon 1 --delta 1e-6 --json": "values remaining",
     f"discreet quote people.csv {COUNTS} {DECLARED} --error 5% --size 1000 --json": "",

@@ -5,6 +5,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import discreet
 from discreet import (
     Binomial,
@@ -25,6 +27,7 @@ from discreet import (
     Sensitivity,
     SparseVector,
     Sum,
+    SyntheticTable,
     Threshold,
     TruncatedGeometric,
     WantedTable,
@@ -96,6 +99,7 @@ def list_public_values() -> Iterator[tuple[str, Any]]:
         "row of a plan": study.winner,
         "tasks": (Count(), Histogram(4), Mean(0, 1), Proportion(), Sum(0, 1)),
         "claims": (Pair([1], [1, 2]), Mu(1), Rho(1), RenyiPoint(2, 1)),
+        "synthetic table": SyntheticTable(np.array([[0, 1], [1, 0]]), ("a", "b"), (("x", "y"), (1, 2))),
         "workload": Workload(source=PEOPLE, policy=table, questions=(WorkloadQuery(name="a", sql=QUERY),), epsilon=1),
         "wanted table": WantedTable(("dept",), weight=2),
         "finding": audit(lambda xs: Laplace(1).release(len(xs)), 1, samples=2000),

@@ -16,6 +16,7 @@ from discreet.cli import ask  # isort: skip
 from discreet.cli import quote  # isort: skip
 from discreet.cli import login  # isort: skip
 from discreet.cli import tabulate  # isort: skip
+from discreet.cli import synthesize  # isort: skip
 from discreet.cli import publish  # isort: skip
 from discreet.cli import stream  # isort: skip
 from discreet.cli import serve  # isort: skip
@@ -35,7 +36,7 @@ from discreet.cli import help  # isort: skip
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "local", "login", "main",
-    "plan", "policy", "publish", "quote", "reproduce", "serve", "source", "stream", "tabulate", "verify",
+    "plan", "policy", "publish", "quote", "reproduce", "serve", "source", "stream", "synthesize", "tabulate", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000

@@ -42,6 +42,7 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]Query a table[/bold]         discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.5
   [bold]See the cost first[/bold]    discreet quote people.csv "SELECT COUNT(*) AS n FROM people" --unit id --error 10
   [bold]Publish many tables[/bold]   discreet publish plan.toml --dry-run
+  [bold]Make synthetic rows[/bold]   discreet synthesize published --to rows.csv
   [bold]Count over time[/bold]       discreet stream open visits.csv --plan plan.toml --ledger hr.ledger
   [bold]Declare a table[/bold]       discreet policy init people.csv --unit id
   [bold]Open an account[/bold]       discreet ledger open hr.ledger --account hr --epsilon 2
@@ -85,6 +86,7 @@ PAGES = {
     "serve": "docs/serve.md",
     "source": "docs/ledger.md#quarantine",
     "stream": "docs/streams.md#on-the-command-line",
+    "synthesize": "docs/synthesis.md#from-a-shell",
     "tabulate": "docs/tabulation.md#what-can-be-tabulated",
     "verify": "docs/ledger.md#certificates",
 }
@@ -108,6 +110,7 @@ OWN_NAMES = {
     "source lift": {"source": "name"},
     "stream open": {"query": "sql"},
     "stream show": {"path": "plot"},
+    "synthesize": {"publication": "source", "folder": "source", "path": "to"},
     "tabulate": {"tables": "by", "columns": "computed"},
     "verify": {"certificate": "release", "public": "key"},
 }

@@ -118,7 +118,7 @@ def tabulate(
     with show_progress("planning …"):
         plan = plan_tabulation(
             session, tables, epsilon=None if epsilon is None else parse_number(epsilon, "epsilon"),
-            columns=collect_pairs(map(_parse_computed, computed or ()), "--computed") or None, where=where, weight=weight,
+            columns=collect_pairs(map(parse_computed, computed or ()), "--computed") or None, where=where, weight=weight,
             confidence=confidence,
         )  # fmt: skip
     if dry_run:
@@ -150,7 +150,12 @@ def _read_tables(by: list[str] | None, sql: str | None, error: Any) -> "TablesLi
     ]
 
 
-def _parse_computed(text: str) -> tuple[str, str]:
+def parse_computed(text: str) -> tuple[str, str]:
+    """Read a column and its SQL, as typed.
+
+    >>> parse_computed("decade = age // 10")
+    ('decade', 'age // 10')
+    """
     name, equals, expression = text.partition("=")
     if not (name.strip() and equals and expression.strip()):
         raise BadParameter("--computed", repr(text), "not a column and its SQL", "give 'decade=age // 10'")

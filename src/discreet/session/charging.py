@@ -16,6 +16,7 @@ from discreet.errors import BadParameter
 from discreet.events import Composition
 from discreet.ledger.account import compute_charge
 from discreet.mechanisms.calibrate import find_smallest_scale
+from discreet.query.calibrate import make_least_epsilon_error
 from discreet.session.session import Session
 
 RELATIVE_TOLERANCE = 2.0**-14
@@ -47,6 +48,30 @@ class ChargeTerms:
             return cls(budget.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
         limit = budget.currency.amount(epsilon, session.delta)
         return cls(budget.currency, session.delta, Fraction(0), limit, session.calibrator.selection_delta(limit))
+
+    @classmethod
+    def of_gaussian(cls, session: Session, epsilon: Number, delta: Number | None, what: str) -> "ChargeTerms":
+        """Return the terms of a plan that draws Gaussian noise; refuse an account that cannot pay for it.
+
+        `delta` is that of the certified point, if the account is a pure one: unless given, as large a share of the account's
+        δ as `epsilon` is of its ε. `what` says in an error what draws the noise: "a tabulation".
+        """
+        budget, exact = session.account.budget, read_positive(epsilon, "epsilon")
+        least = session.table.least_epsilon
+        if exact < least:
+            raise make_least_epsilon_error("epsilon", exact, least)
+        if not budget.currency.counts_epsilon:
+            if delta is not None:
+                raise BadParameter("delta", delta, "the account has its own, which cannot be changed", "leave it out")
+            return cls.of(exact, 0, session)
+        share = min(Fraction(1), exact / budget.limit) * session.delta
+        exact_delta = share if delta is None else read_decimal(delta, "delta")
+        if exact_delta <= 0:
+            raise BadParameter(
+                "delta", "0", f"{what} draws Gaussian noise, which has no pure ε",
+                "open the account with a δ such as 1e-6, or with a currency such as zcdp",
+            )  # fmt: skip
+        return cls.of(exact, exact_delta, session)
 
     def compute_charge(self, event: Composition) -> Fraction | float:
         """Return what a plan costs."""

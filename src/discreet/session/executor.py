@@ -376,10 +376,15 @@ class Executor:
             return
         if id is not None and self.account.has_debit(id):
             raise steps_unpaid_error(id)
+        events = (each.event for each in (*unpaid, *([] if rest is None else [rest])))
+        self.check_budget(compose(*events), unpaid[0].bounded.table)
+
+    def check_budget(self, event: Composition, table: Table) -> None:
+        """Refuse what does not fit as a whole, before its first part is paid."""
         try:
-            self.account.check(compose(*(each.event for each in (*unpaid, *([] if rest is None else [rest])))))
+            self.account.check(event)
         except BudgetExceeded as refused:
-            raise self._suggest_epsilon(refused, unpaid[0].bounded.table) from None
+            raise self._suggest_epsilon(refused, table) from None
 
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
         job = self._make_job(measurement, options, depends_on)

@@ -6,7 +6,8 @@
     bound_distances(codes, sizes, found.tables)                  how far the rows are from the data, at most
 
 `cells` are the exact data, `measuring` what a noisy table costs, `model` and `raking` the two models, `files` the rows with
-the warning that they carry. `raking.fit_rows` also takes the noisy tables of a tabulation: then nothing more is charged.
+the warning that they carry. `synthesis.synthesize` takes a session: it charges an account, reads the cells and records the
+tables. `publication.synthesize_publication` takes the noisy tables of a tabulation: then nothing more is charged.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from discreet.synthesis.measuring import NoisyTable
     from discreet.synthesis.metrics import DistanceBounds, bound_distances
     from discreet.synthesis.model import TreeModel, fit
+    from discreet.synthesis.publication import synthesize_publication
     from discreet.synthesis.raking import RakedRows
+    from discreet.synthesis.synthesis import SynthesisPlan, plan_synthesis, synthesize
     from discreet.synthesis.tree import TreeMeasurements, TreeSynthesis
 
 __getattr__, __dir__ = export_lazily(
@@ -32,7 +35,9 @@ __getattr__, __dir__ = export_lazily(
         "discreet.synthesis.measuring": "NoisyTable",
         "discreet.synthesis.metrics": "DistanceBounds bound_distances",
         "discreet.synthesis.model": "TreeModel fit",
+        "discreet.synthesis.publication": "synthesize_publication",
         "discreet.synthesis.raking": "RakedRows",
+        "discreet.synthesis.synthesis": "SynthesisPlan plan_synthesis synthesize",
         "discreet.synthesis.tree": "TreeMeasurements TreeSynthesis",
     },
 )
@@ -44,10 +49,14 @@ __all__ = [
     "DistanceBounds",
     "NoisyTable",
     "RakedRows",
+    "SynthesisPlan",
     "SyntheticTable",
     "TreeMeasurements",
     "TreeModel",
     "TreeSynthesis",
     "bound_distances",
     "fit",
+    "plan_synthesis",
+    "synthesize",
+    "synthesize_publication",
 ]

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
@@ -62,6 +63,9 @@ MAX_TABLE_CELLS = 1 << 16
 
 Pay = Callable[[Composition], Receipt]
 """Debits an event and returns the receipt; raises where the budget does not suffice."""
+
+Draw: TypeAlias = "Callable[[Columns | Round, RakedRows | None], tuple[NoisyTable, ...]]"
+"""Debits what a step costs, and draws it, given the model so far."""
 
 
 @dataclass(frozen=True)
@@ -128,28 +132,54 @@ class AdaptiveSynthesis:
         """Run the rounds; each is paid for before its noise is drawn. `generator` is for the model, which is free."""
         if cells.sizes != self.sizes:
             raise AssertionError("these cells are for another plan")
-        draw = np.random.default_rng() if generator is None else generator
-        columns = repeat(table_event(self.column_noise, self.sensitivity), len(self.sizes))
-        budget, events = zcdp_filter(self.rho * (1 - HELD_BACK)).charge(columns), [columns]
-        _check_receipt(pay(columns), columns)
-        tables = list(measure_tables(cells, ((column,) for column in range(len(self.sizes))), self.column_noise, bits))
-        model = fit_rows(self.sizes, tables, draw)
+
+        def draw(step: Columns | Round, model: RakedRows | None) -> tuple[NoisyTable, ...]:
+            _check_receipt(pay(step.event), step.event)
+            return step.run(cells, model, bits)
+
+        return self.run_rounds(draw, (SYSTEM if bits is None else bits).tainted, generator)
+
+    def run_rounds(
+        self, draw: Draw, tainted: bool = False, generator: np.random.Generator | None = None
+    ) -> "AdaptiveMeasurements":
+        """Run the rounds with a function that pays for each and draws it: the same tables and the same generator, the same
+        next round."""
+        models = np.random.default_rng() if generator is None else generator
+        first = Columns(self)
+        budget, events = zcdp_filter(self.rho * (1 - HELD_BACK)).charge(first.event), [first.event]
+        tables = list(draw(first, None))
+        model = fit_rows(self.sizes, tables, models)
         each = budget.remaining / self.rounds
         while self.candidates and budget.remaining > 0:
             last = budget.remaining < 2 * each
             step = Round.plan(self, budget.remaining if last else each)
             budget, events = budget.charge(step.event), [*events, step.event]
-            _check_receipt(pay(step.event), step.event)
-            table = step.run(cells, model, bits)
+            [table] = draw(step, model)
             before = model.table(table.margin)
             tables.append(table)
-            model = fit_rows(self.sizes, tables, draw)
+            model = fit_rows(self.sizes, tables, models)
             learned = int(np.abs(model.table(table.margin) - before).sum() * SCORE_STEPS)
             if last:
                 break
             each *= 4 if learned <= expected_noise(table.noise, table.values.size) else 1
-        tainted = (SYSTEM if bits is None else bits).tainted
         return AdaptiveMeasurements(self, tuple(tables), compose(*events), model, tainted)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is measured before the first round: all one-way tables."""
+
+    synthesis: AdaptiveSynthesis
+
+    @cached_property
+    def event(self) -> Composition:
+        """What they cost."""
+        return repeat(table_event(self.synthesis.column_noise, self.synthesis.sensitivity), len(self.synthesis.sizes))
+
+    def run(self, cells: Cells, model: RakedRows | None, bits: Bits | None) -> tuple[NoisyTable, ...]:
+        """Measure them; there is no model yet."""
+        columns = ((column,) for column in range(len(self.synthesis.sizes)))
+        return measure_tables(cells, columns, self.synthesis.column_noise, bits)
 
 
 @dataclass(frozen=True)
@@ -173,10 +203,11 @@ class Round:
         assert isinstance(selection, ExponentialEvent)
         return compose(selection, table_event(self.noise, self.synthesis.sensitivity))
 
-    def run(self, cells: Cells, model: RakedRows, bits: Bits | None) -> NoisyTable:
-        """Choose a table and measure it."""
+    def run(self, cells: Cells, model: RakedRows | None, bits: Bits | None) -> tuple[NoisyTable, ...]:
+        """Choose the table that the model gets most wrong, and measure it."""
+        assert model is not None
         chosen = self.selection.release(score_candidates(self.synthesis, cells, model, self.noise), bits)
-        return measure_tables(cells, [self.synthesis.candidates[chosen]], self.noise, bits)[0]
+        return measure_tables(cells, [self.synthesis.candidates[chosen]], self.noise, bits)
 
 
 def score_candidates(synthesis: AdaptiveSynthesis, cells: Cells, model: RakedRows, noise: CountNoise) -> list[int]:

@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
+from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
+from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.metrics import DistanceBounds
+from discreet.text import to_printable
 
 WARNING = (
     "Synthetic rows. They describe no person: they were drawn from a model of noisy tables. Standard errors, tests and "
@@ -25,9 +28,10 @@ WARNING = (
     "from the data."
 )
 METADATA_KEY = "discreet"
+MAX_SHOWN_ROWS = 10
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SyntheticTable:
     """Synthetic rows with names and keys of their columns.
 
@@ -45,9 +49,23 @@ class SyntheticTable:
     bounds: DistanceBounds | None = None
     tainted: bool = False
     """Whether seeded bits made the noise: then it is for tests, never for publication."""
+    tables: tuple[NoisyTable, ...] = ()
+    """The noisy tables that the rows were drawn from."""
+    guarantee: tuple[str, ...] = ()
+    """What one unit can change, and which ε holds for the rows."""
+    cost: Cost | None = None
+    """What the noisy tables cost; None if they were published before."""
+    charged: bool = False
+    """Whether anything was charged for them now."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.codes, np.ndarray) or self.codes.dtype.kind not in "iu":
+            raise BadParameter(
+                "codes", type(self.codes).__name__, "not an array of integers", "give one row of codes per row"
+            )
         shape = self.codes.shape
+        if not (isinstance(self.names, tuple) and isinstance(self.keys, tuple)):
+            raise BadParameter("names", repr(self.names), "not a tuple", "give tuples of names and of lists of keys")
         if len(shape) != 2 or shape[1] != len(self.names) or len(self.names) != len(self.keys):
             given = f"{len(self.names)} names and {len(self.keys)} lists of keys"
             raise BadParameter(
@@ -58,11 +76,37 @@ class SyntheticTable:
     def metadata(self) -> dict[str, Any]:
         """What the files say of themselves."""
         found: dict[str, Any] = {"synthetic": True, "warning": WARNING, "rows": len(self.codes)}
+        if self.guarantee:
+            found["guarantee"] = list(self.guarantee)
         if self.bounds is not None:
             found["distance"] = str(self.bounds)
         if self.tainted:
             found["tainted"] = "Made with reproducible bits: for tests, never for publication."
         return found
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def list_notes(self) -> list[str]:
+        """What the rows are, how far they are from the data at most, which guarantee holds, and what they cost."""
+        bounds = [] if self.bounds is None else str(self.bounds).splitlines()
+        paid = [] if self.cost is None else [str(self.cost) if self.charged else self.cost.describe_free()]
+        return [WARNING, *bounds, *self.guarantee, *paid]
+
+    def list_lines(self) -> list[str]:
+        """The first rows, as people read them."""
+        first = SyntheticTable(self.codes[:MAX_SHOWN_ROWS], self.names, self.keys).to_records()
+        rows = [self.names, *([to_printable(str(key)) for key in row] for row in first)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(self.names))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        more = len(self) - MAX_SHOWN_ROWS
+        return lines + ([f"… {more:,} more rows"] if more > 0 else [])
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.list_lines(), "", *self.list_notes()])
+
+    def _repr_html_(self) -> str:
+        return formats.make_html_notes(repr(self).splitlines())
 
     def to_records(self) -> list[tuple[Any, ...]]:
         """Return the rows as tuples of keys."""

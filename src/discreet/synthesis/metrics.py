@@ -29,6 +29,7 @@ from scipy.special import erfc as erfc_array
 from scipy.special import log_ndtr
 
 from discreet._numbers import Number, check_confidence, nearest_float
+from discreet.formats import count_things
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise.lattice_gaussian import weights
 from discreet.synthesis.measuring import NoisyTable
@@ -64,11 +65,13 @@ class TableBounds:
         return max(self.bounds.values(), default=None)
 
     def __str__(self) -> str:
-        kind = f"{self.ways}-way tables"
+        kind = f"{self.ways}-way table"
         if not self.bounds:
-            return f"No bound for the {self.unbounded} {kind}: no measured table contains one of them."
-        text = f"{len(self.bounds)} {kind}: total variation at most {self.mean:.3g} on average, {self.largest:.3g} at most."
-        rest = f" {self.unbounded} others have no bound: no measured table contains them."
+            return f"No bound for the {count_things(self.unbounded, kind)}: no measured table contains one of them."
+        counted = count_things(len(self.bounds), kind)
+        text = f"{counted}: total variation at most {self.mean:.3g} on average, {self.largest:.3g} at most."
+        others = "1 other has" if self.unbounded == 1 else f"{self.unbounded} others have"
+        rest = f" {others} no bound, because no measured table holds these columns."
         return text + (rest if self.unbounded else "")
 
 

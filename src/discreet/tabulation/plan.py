@@ -24,7 +24,6 @@ from discreet._numbers import (
     check_confidence,
     format_up,
     largest_where,
-    read_decimal,
     read_positive,
     to_rational,
 )
@@ -32,7 +31,6 @@ from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.query.answer import IntervalOptions
-from discreet.query.calibrate import make_least_epsilon_error
 from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
 from discreet.session.executor import SEEDED, Execution, RunOptions
 from discreet.session.session import Session
@@ -147,27 +145,11 @@ def plan_tabulation(
 
 
 def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, wanted: WantedTables) -> ChargeTerms:
-    budget = session.account.budget
     if epsilon is None:
         if wanted.tables[0].error is None:
             raise BadParameter("epsilon", "missing", "no table has an error", "give epsilon=, or an error for every table")
-        exact = session.remaining.epsilon
-    else:
-        exact = read_positive(epsilon, "epsilon")
-    least = session.table.least_epsilon
-    if exact < least:
-        raise make_least_epsilon_error("epsilon", exact, least)
-    if not budget.currency.counts_epsilon:
-        if delta is not None:
-            raise BadParameter("delta", delta, "the account has its own, which cannot be changed", "leave it out")
-        return ChargeTerms.of(exact, 0, session)
-    exact_delta = min(Fraction(1), exact / budget.limit) * session.delta if delta is None else read_decimal(delta, "delta")
-    if exact_delta <= 0:
-        raise BadParameter(
-            "delta", "0", "a tabulation draws Gaussian noise, which has no pure ε",
-            "open the account with a δ such as 1e-6, or with a currency such as zcdp",
-        )  # fmt: skip
-    return ChargeTerms.of(exact, exact_delta, session)
+        epsilon = session.remaining.epsilon
+    return ChargeTerms.of_gaussian(session, epsilon, delta, "a tabulation")
 
 
 def _plan_by_weights(session: Session, wanted: WantedTables, terms: ChargeTerms, confidence: float) -> TabulationPlan:
