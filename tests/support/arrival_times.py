@@ -162,6 +162,7 @@ def measure_over_http(
 
     try:
         processes.start(1, 1)
+        processes.wait_for_worker()
         with ThreadPoolExecutor(clients) as pool:
             list(pool.map(ask, range(clients)))
     finally:

@@ -98,6 +98,14 @@ class Processes:
             time.sleep(0.05)
         raise AssertionError("the web process does not answer")
 
+    def wait_for_worker(self) -> None:
+        """Wait until a worker says that it runs: until then asks are refused, and a worker takes longer to start."""
+        deadline = time.monotonic() + START_SECONDS
+        with open_control(self.config.control, create=False, clock=JumpFreeClock().now) as control:
+            while not control.count_slots():
+                assert time.monotonic() < deadline, (self.folder / "worker.log").read_text()
+                time.sleep(0.05)
+
     def address(self, number: int = 0) -> str:
         """Return the address of a web process."""
         return f"http://127.0.0.1:{self.ports[number]}"
