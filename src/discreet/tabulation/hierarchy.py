@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import StringIO
 from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -205,7 +206,7 @@ def read_columns(path: Path) -> dict[str, Sequence[Any]]:
         except (OSError, ValueError) as error:
             raise refuse(f"it cannot be read ({type(error).__name__})") from None
         return {name: table[name].to_pylist() for name in table.column_names}
-    rows = list(csv.reader(read_text(path, refuse).splitlines()))
+    rows = list(csv.reader(StringIO(read_text(path, refuse), newline="")))
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         raise refuse("not every row has as many fields as the first")
     return {name: [row[i] for row in rows[1:]] for i, name in enumerate(rows[0])}
