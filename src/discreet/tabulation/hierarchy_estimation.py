@@ -265,9 +265,11 @@ class _Estimation:
         found = []
         for level, tables in enumerate(levels, first):
             errors = self.model.errors[level]
-            parts = {} if errors is None else split_nodes(self.model.sizes, tables, errors, self.model.lowest)
-            for b, part in parts.items():
-                size = max(float(part.max()), -float(part.min()))
+            if errors is None:
+                found.append({})
+                continue
+            parts, largest = split_nodes(self.model.sizes, tables, errors, self.model.lowest)
+            for b, size in largest.items():
                 self.largest[level, b] = max(self.largest.get((level, b), 0.0), size)
             found.append(parts)
         return found

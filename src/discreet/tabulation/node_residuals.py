@@ -14,12 +14,16 @@ from discreet.tabulation.margins import Floats, Margin, count_cells, drop_single
 Tables = Mapping[Margin, NDArray[np.integer]]
 
 
-def split_nodes(sizes: Sequence[int], measured: Tables, errors: ErrorModel, wanted: Iterable[Margin]) -> dict[Margin, Floats]:
-    """Return the least-squares estimate of each wanted residual from the measured tables of each node alone.
+def split_nodes(
+    sizes: Sequence[int], measured: Tables, errors: ErrorModel, wanted: Iterable[Margin]
+) -> tuple[dict[Margin, Floats], dict[Margin, float]]:
+    """Return the least-squares estimate of each wanted residual from the measured tables of each node alone, and the largest
+    magnitude that was in it before it was centred.
 
     Tables have one row per node and their cells flat. Residuals that no table holds are left out.
     """
     found: dict[Margin, Floats] = {}
+    largest: dict[Margin, float] = {}
     wanted = set(wanted)
     for margin, table in measured.items():
         kept = drop_single_columns(sizes, margin)
@@ -27,15 +31,17 @@ def split_nodes(sizes: Sequence[int], measured: Tables, errors: ErrorModel, want
         weight = 1 / errors.variances[margin]
         for b, sums in _sum_down(sizes, kept, table.reshape(nodes, *shape_of(sizes, kept)), wanted):
             factor = weight * count_cells(sizes, b) / cells / errors.precisions[b]
+            weighted = sums * factor
+            largest[b] = largest.get(b, 0.0) + max(float(weighted.max()), -float(weighted.min()))
             if b in found:
-                found[b] += sums * factor
+                found[b] += weighted
             else:
-                found[b] = sums * factor
+                found[b] = weighted
     for b, part in found.items():
         for axis in range(1, len(b) + 1):
             part -= part.mean(axis=axis, keepdims=True)
         found[b] = part.reshape(len(part), -1)
-    return found
+    return found, largest
 
 
 def _sum_down(
