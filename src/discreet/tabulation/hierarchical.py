@@ -1,8 +1,8 @@
 """`tabulate_hierarchy`: tables on all levels of a hierarchy that add up, from one debit and one pass over the rows.
 
-**Theory of operation.** plan → bind the debit to a folder → reserve → read, sum and add noise subtree by subtree → record the
-hashes → estimate → write. What the account is charged for are the measurements in the folder; tables are post-processing of
-them, repeated from the folder whenever they are asked for.
+**Theory of operation.** plan → bind the debit to a folder → reserve → read, sum and add noise, subtree by subtree → record
+the hashes → estimate → write. What the account is charged for are the measurements in the folder; tables are post-processing
+of them, repeated from the folder whenever they are asked for.
 """
 
 from collections.abc import Iterable, Mapping

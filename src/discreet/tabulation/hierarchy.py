@@ -102,7 +102,9 @@ class Hierarchy:
         problems = Problems()
         levels = _read_levels(geo, problems)
         if lengths is not None and column is None:
-            problems.add("column", "missing", "no column holds the code", "name the column whose first characters are levels")
+            problems.add(
+                "column", "missing", "no column holds the code", "name the column whose first characters are levels"
+            )
         if lengths is None and column is not None and levels and column != levels[-1]:
             problems.add("column", repr(column), f"the last level is `{levels[-1]}`", "leave column out, or give lengths")
         listed: Mapping[str, Sequence[Any]] | Sequence[str] = {}
@@ -112,7 +114,8 @@ class Hierarchy:
             problems.raise_all("The hierarchy")
         with problems.collect():
             if lengths is not None:
-                assert column is not None and not isinstance(listed, Mapping)
+                assert column is not None
+                assert not isinstance(listed, Mapping)
                 return cls(column, Spine.from_codes(listed, lengths, levels))
             assert isinstance(listed, Mapping)
             return cls(levels[-1], Spine.from_columns(_fill_top(listed, levels)))
@@ -171,23 +174,25 @@ def _read_nodes(
     if not isinstance(nodes, Mapping):
         return nodes
     for name in (column, *reversed(levels)):
-        if name in nodes:
+        if name is not None and name in nodes:
             return nodes[name]
     if len(nodes) == 1:
         return next(iter(nodes.values()))
-    raise BadParameter("nodes", f"of columns {', '.join(nodes)}", f"none is called `{column}`", "name the column of codes so")
+    raise BadParameter(
+        "nodes", f"of columns {', '.join(nodes)}", f"none is called `{column}`", "name the column of codes so"
+    )
 
 
 def _fill_top(listed: Mapping[str, Sequence[Any]], levels: tuple[str, ...]) -> dict[str, Sequence[Any]]:
     """The columns of the levels. A top level that is not listed is one node."""
     missing = [name for name in levels if name not in listed]
-    if missing and missing != [levels[0]] or len(missing) == len(levels):
+    if (missing and missing != [levels[0]]) or len(missing) == len(levels):
         name = next(each for each in missing if each != levels[0] or len(levels) == 1)
         raise BadParameter("nodes", f"of columns {', '.join(listed)}", f"no level `{name}`", "list one column per level")
     if not missing:
         return {name: listed[name] for name in levels}
     many = len(listed[levels[1]])
-    return {levels[0]: np.full(many, levels[0])} | {name: listed[name] for name in levels[1:]}
+    return {levels[0]: [levels[0]] * many} | {name: listed[name] for name in levels[1:]}
 
 
 def read_columns(path: Path) -> dict[str, Sequence[Any]]:
@@ -278,9 +283,7 @@ class HierarchyWanted:
         most, units = bounded.max_change, bounded.neighbours.differing_units
         if cells == 1:
             return Sensitivity(l0=1, linf=most)
-        return Sensitivity(
-            l0=min(bounded.max_groups * units, cells), l1=units * most, l2_squared=units * most**2, linf=most
-        )
+        return Sensitivity(l0=min(bounded.max_groups * units, cells), l1=units * most, l2_squared=units * most**2, linf=most)
 
 
 def read_hierarchy_wanted(
@@ -348,7 +351,7 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
             found.append(hierarchy.spine.level(name))
     if not names:
         problems.add("levels", "empty", f"table `{table.name}` is on no level", f'name levels, or give "{ALL}"')
-    weights = table.weight if isinstance(table.weight, Mapping) else {name: table.weight for name in names}
+    weights = table.weight if isinstance(table.weight, Mapping) else dict.fromkeys(names, table.weight)
     for name, weight in weights.items():
         with problems.collect():
             hierarchy.spine.level(name)

@@ -1,7 +1,7 @@
 """Estimates of all tables of a hierarchy from its measurements, one subtree in memory at a time.
 
-**Theory of operation.** On every level, the noisy tables of a node are split into residuals (`node_residuals.py`). All nodes
-of a level have the same noise, so least squares is one scalar problem on the spine for every residual, which two passes solve
+**Theory of operation.** On every level, noisy tables of a node are split into residuals (`node_residuals.py`). All nodes of
+a level have the same noise, so least squares is one scalar problem on the spine for every residual, which two passes solve
 (`two_pass.py`); tables are rebuilt from residuals. The measurements of one subtree of the *stream level* are read at a time,
 once for the pass up and once for the pass down; what is kept is one row per subtree, and the levels above.
 
@@ -262,7 +262,7 @@ class _Estimation:
         yield from self._make_region_blocks()
 
     def _split(self, levels: Sequence[Tables], first: int) -> list[dict[Margin, Floats]]:
-        found = []
+        found: list[dict[Margin, Floats]] = []
         for level, tables in enumerate(levels, first):
             errors = self.model.errors[level]
             if errors is None:
@@ -314,7 +314,9 @@ class _Estimation:
                 )  # fmt: skip
             yield from self._make_blocks(number, nodes.start, found, above)
 
-    def _make_blocks(self, level: int, first: int, parts: Mapping[Margin, Floats], shown: Counts | None) -> Iterator[TableBlock]:
+    def _make_blocks(
+        self, level: int, first: int, parts: Mapping[Margin, Floats], shown: Counts | None
+    ) -> Iterator[TableBlock]:
         model = self.model
         for name, (margin, levels) in model.tables.items():
             in_regions = name in model.region_tables and self._has_region_nodes(level, first, parts)

@@ -131,7 +131,7 @@ class RowMaker:
         if name not in self._keys:
             margin = self.model.tables[name][0]
             sizes = [self.model.sizes[i] for i in margin]
-            places = np.indices(sizes, np.int32).reshape(len(sizes), -1) if sizes else []
+            places: Any = np.indices(sizes, np.int32).reshape(len(sizes), -1) if sizes else []
             self._keys[name] = [(self.model.keys[i], places[axis]) for axis, i in enumerate(margin)]
         return self._keys[name]
 
@@ -230,7 +230,8 @@ class HierarchyMeasurements:
             "levels": list(levels),
             "stream_level": model.stream_level,
             "columns": [
-                {"name": name, "keys": [*map(key_to_json, keys)]} for name, keys in zip(model.columns, model.keys, strict=True)
+                {"name": name, "keys": [*map(key_to_json, keys)]}
+                for name, keys in zip(model.columns, model.keys, strict=True)
             ],
             "tables": {
                 name: {"by": [model.columns[i] for i in margin], "levels": [levels[level] for level in each]}

@@ -33,6 +33,7 @@ from discreet.tabulation.measuring import _count
 from discreet.tabulation.spool import UPPER, DataChanged, Spool, merkle_root, name_subtree
 
 LevelNoises = tuple[Mapping[Margin, CountNoise], ...]
+NOTHING = compose()
 Cells = dict[Margin, Ints]
 """Tables of some nodes: one row per node, and flat cells."""
 
@@ -56,7 +57,7 @@ class SpoolJob(Job[str]):
     folder: Path
     plan: str  # its hash
     spec: Mapping[str, Any]
-    event: Composition = compose()
+    event: Composition = NOTHING
     certified_delta: Fraction = Fraction(0)
     after: tuple[int, ...] = ()
 
@@ -80,7 +81,7 @@ class SpoolJob(Job[str]):
 
 @dataclass(frozen=True)
 class HierarchyJob(Job[dict[str, str]]):
-    """What one debit pays for: the noisy tables of all measured margins on all levels. Its result is the hash of each part."""
+    """What one debit pays for: the noisy tables of all measured margins on all levels. It returns the hash of each part."""
 
     wanted: HierarchyWanted
     noises: LevelNoises

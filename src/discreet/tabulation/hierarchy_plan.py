@@ -7,8 +7,8 @@ the account may pay, as for one level (`plan.py`). How much a level weighs is th
     "level"  every level counts as much as another: variances are averaged over its nodes (the default)
     "node"   every node counts as much as another: the last level, which has most of them, decides
 
-The weight of a table, one number or one per level, comes on top. Or the noise is fixed (`measure`): σ of each table on each
-level, as exact fractions, which are measured as they stand; `sigmas_from_shares` gives those that divide a ρ in exact shares.
+The weight of a table, one number or one per level, comes on top. Or the noise is fixed (`measure`): σ of each table on
+each level, as exact fractions, which are drawn as they stand; `sigmas_from_shares` gives those that divide a ρ in shares.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -132,7 +132,7 @@ class HierarchyPlan:
         return sha256(to_canonical_json(self.describe())).hexdigest()
 
     def execute(self, folder: Path, options: RunOptions) -> "tuple[Execution[dict[str, str]], Spool]":
-        """Bind the debit to a folder, charge the account once, and measure; or return what was recorded for the same plan."""
+        """Bind the debit to a folder, charge the account once, and measure; or return what was recorded for the plan."""
         executor, intervals = self.session.executor, IntervalOptions(self.confidence)
         spec = self.describe() | SEEDED[options.tainted]
         job = SpoolJob(self.wanted.bounded.table, folder, self.hash, spec | {"step": "folder"})
@@ -192,7 +192,8 @@ def plan_hierarchy(
     with problems.collect():
         weights = _weigh_residuals(wanted, weigh)
     problems.raise_all()
-    assert terms is not None and weights is not None
+    assert terms is not None
+    assert weights is not None
     if fixed is not None:
         noises, allocation = fixed, None
     else:
@@ -204,18 +205,16 @@ def plan_hierarchy(
                      "want a table on these levels")  # fmt: skip
     problems.raise_all()
     if fixed is not None and epsilon is not None and not plan.fits:
-        raise QueryRefused(
-            f"These σ cost ε = {format_up(plan.cost.epsilon, 3)}, and ε = {format_up(read_positive(epsilon, 'epsilon'), 3)} "
-            "is given", "raise epsilon, or the σ in measure",
-        )  # fmt: skip
+        cost, given = format_up(plan.cost.epsilon.upper, 3), format_up(read_positive(epsilon, "epsilon"), 3)
+        raise QueryRefused(f"These σ cost ε = {cost}, and ε = {given} is given", "raise epsilon, or the σ in measure")
     return plan
 
 
 def sigmas_from_shares(
     rho: Number, shares: Mapping[str, Mapping[str, Number]], *, l2_squared: int
 ) -> dict[str, dict[str, Fraction]]:
-    """Return the σ of tables that get exact shares of a ρ: σ² = Δ²/(2·ρ·share), where Δ² is the squared l2 sensitivity of one
-    table: k² if a unit of at most k rows is added or removed, 2k² if one is replaced. σ is rounded up in its twelfth digit.
+    """Return the σ of tables that get exact shares of a ρ: σ² = Δ²/(2·ρ·share), where Δ² is the squared l2 sensitivity of
+    one table: k² if a unit of at most k rows is added or removed, 2k² if one is replaced. σ is rounded up in its 12th digit.
 
     >>> sigmas_from_shares(1, {"nation": {"total": Fraction(1, 4), "age": Fraction(3, 4)}}, l2_squared=2)["nation"]["total"]
     Fraction(2, 1)

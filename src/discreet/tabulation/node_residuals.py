@@ -31,7 +31,7 @@ def split_nodes(
         weight = 1 / errors.variances[margin]
         for b, sums in _sum_down(sizes, kept, table.reshape(nodes, *shape_of(sizes, kept)), wanted):
             factor = weight * count_cells(sizes, b) / cells / errors.precisions[b]
-            weighted = sums * factor
+            weighted: Floats = np.multiply(sums, factor, dtype=np.float64)
             largest[b] = largest.get(b, 0.0) + max(float(weighted.max()), -float(weighted.min()))
             if b in found:
                 found[b] += weighted
@@ -40,8 +40,7 @@ def split_nodes(
     for b, part in found.items():
         for axis in range(1, len(b) + 1):
             part -= part.mean(axis=axis, keepdims=True)
-        found[b] = part.reshape(len(part), -1)
-    return found, largest
+    return {b: part.reshape(len(part), -1) for b, part in found.items()}, largest
 
 
 def _sum_down(

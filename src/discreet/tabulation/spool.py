@@ -210,8 +210,8 @@ class Spool:
 
 
 def merkle_root(hashes: Mapping[str, str]) -> str:
-    """Return the root of the binary tree over the parts, in their order. Leaves and inner nodes are hashed differently, as in
-    RFC 6962; a node without a sibling moves up as it is.
+    """Return the root of the binary tree over the parts, in their order. Leaves and inner nodes are hashed differently, as
+    in RFC 6962; a node without a sibling moves up as it is.
 
     >>> one, two = (sha256(text).hexdigest() for text in (b"1", b"2"))
     >>> merkle_root({"a": one, "b": two}) == merkle_root({"a": two, "b": one})
