@@ -1,21 +1,23 @@
 """A census of invented people: least squares with intervals beside a display that is made from the top down.
 
-    python examples/census/compare.py [--people 50000] [--runs 10] [--to comparison.html]
+    python examples/census/compare.py [--people 50000] [--runs 10] [--exact-states] [--to comparison.html]
 
 It measures the people with the Bureau's noise (redistricting.py) through an account, and estimates the tables of all levels
-in two ways from the same noisy measurements: by generalised least squares, as discreet publishes them, and from the top down,
-as the Bureau did, in a simple form. It compares both with the invented truth, which nobody has of real people.
+in two ways from the same noisy measurements: by generalised least squares, as discreet publishes them, and from the top
+down, as the Bureau did, in a simple form. It compares both with the invented truth, which nobody has of real people.
 
-**Top down.** On each level, each node's own measurements are combined by least squares; measurements of other levels are not
-used. Then, from the top, the totals of the children of a node are the closest nonnegative whole numbers that add up to the
-node's; and their 2,016 cells are the closest ones that add up to these totals and to the node's cells. Against the Bureau's
-TopDown [Abo22] this leaves out: the passes over queries in order of importance with a tolerance for each, the weighting of
-the measurements in the constrained step, the invariants (exact state totals; counts of housing units and facilities) and
-structural zeros, the branch for American Indian areas and the optimised block groups. The number of people is public, as in
-the relation "replace one person", and is the total of the nation.
+**Top down.** On each level, each node's own measurements are combined by least squares; measurements of other levels are
+not used. Then, from the top, the totals of the children of a node are the closest nonnegative whole numbers that add up to
+the node's; and their 2,016 cells are the closest ones that add up to these totals and to the node's cells. Blocks, whose
+totals were measured with σ = 89, get their cells first, and the total is their sum. Against the Bureau's TopDown [Abo22]
+this leaves out: the passes over queries in order of importance with a tolerance for each, the weighting of the measurements
+in the constrained step, the exact counts of housing units and facilities, structural zeros, the branch for American Indian
+areas and the optimised block groups. The number of people is public, as in the relation "replace one person", and is the
+total of the nation. The totals of states are exact with --exact-states alone: they are an invariant, which makes the
+guarantee conditional. Least squares uses neither.
 
-**Institutions.** The Bureau also measured `hhgq` in three groups. That table is no margin of the four columns; here its share
-of the budget goes to `hhgq` itself, of which it is a sum.
+**Institutions.** The Bureau also measured `hhgq` in three groups. That table is no margin of the four columns; here its
+share of the budget goes to `hhgq` itself, of which it is a sum.
 """
 
 import argparse
@@ -32,6 +34,7 @@ from people import LENGTHS, SHAPE, Population, invent_people
 from redistricting import COLUMNS, DELTA, LEVEL_SHARES, LEVELS, PUBLISHED_EPSILON, QUERIES, QUERY_SHARES, RHO
 
 import discreet
+from discreet.ledger.certificate import describe_conditional
 from discreet.noise import SYSTEM, Bits
 from discreet.session.executor import RunOptions
 from discreet.tabulation.display import display_children, display_children_with_totals, round_to_total
@@ -51,6 +54,9 @@ TABLES = {
 }
 """What is compared."""
 
+WAYS = {"estimate": "estimate (least squares)", "display": "display of the estimate", "top_down": "top down"}
+REASON = "Seats in parliament are apportioned by the exact counts of the states."
+
 Measured = Sequence[Mapping[Margin, NDArray[np.integer]]]
 """By level: noisy tables by margin, one row per node."""
 
@@ -58,12 +64,19 @@ Measured = Sequence[Mapping[Margin, NDArray[np.integer]]]
 # -- measuring --------------------------------------------------------------------------------------------------------------
 
 
-def plan_census(population: Population, path: Path) -> HierarchyPlan:
+def plan_census(population: Population, path: Path, invariants: Mapping[str, str] | None = None) -> HierarchyPlan:
     """Write the people to a file, and plan their tables with the Bureau's noise. Nothing is charged."""
     population.write(path)
     keys = {name: list(range(size)) for name, size in COLUMNS.items()}
     session = discreet.connect(
-        path, unit="row", epsilon=PUBLISHED_EPSILON, delta=DELTA, currency="pure", keys=keys, neighbours="replace"
+        path,
+        unit="row",
+        epsilon=PUBLISHED_EPSILON,
+        delta=DELTA,
+        currency="pure",
+        keys=keys,
+        neighbours="replace",
+        invariants=invariants,
     )
     hierarchy = Hierarchy.read(LEVELS, population.codes, column="block", lengths=LENGTHS)
     in_order = {"detail": TABLES["detail"]} | TABLES  # columns are numbered as they appear
@@ -120,8 +133,10 @@ class InMemory:
 # -- two ways to make tables -----------------------------------------------------------------------------------------------
 
 
-def estimate_top_down(model: HierarchyModel, measured: Measured, people: int) -> list[NDArray[np.int64]]:
-    """Return the 2,016 cells of all nodes by level, from the top down."""
+def estimate_top_down(
+    model: HierarchyModel, measured: Measured, people: int, states: NDArray[np.int64] | None = None
+) -> list[NDArray[np.int64]]:
+    """Return the 2,016 cells of all nodes by level, from the top down; `states` are exact totals, if they are public."""
     sizes, shown = model.sizes, list[NDArray[np.int64]]()
     detail = tuple(range(len(sizes)))
     for level, tables in enumerate(measured):
@@ -133,6 +148,11 @@ def estimate_top_down(model: HierarchyModel, measured: Measured, people: int) ->
             shown.append(round_to_total(cells, np.full(len(cells), people)))
             continue
         starts = model.spine.starts[level - 1]
+        if level == 1 and states is not None:
+            totals = states[:, None].astype(float)
+        elif model.noises[level][()].sigma > model.noises[level][detail].sigma:
+            shown.append(display_children(cells, shown[-1], starts))
+            continue
         above = display_children(totals, shown[-1].sum(axis=1, keepdims=True), starts)
         shown.append(display_children_with_totals(cells, shown[-1], above[:, 0], starts))
     return shown
@@ -140,7 +160,7 @@ def estimate_top_down(model: HierarchyModel, measured: Measured, people: int) ->
 
 @dataclass(frozen=True)
 class Outcome:
-    """The errors of one table on one level, over all runs: those of the estimate, of its display, and of the top-down one."""
+    """The errors of one table on one level, over all runs: of the estimate, of its display, and of the top-down display."""
 
     level: str
     table: str
@@ -158,12 +178,14 @@ class Outcome:
     half_width: float
 
 
-def compare(plan: HierarchyPlan, cells: NDArray[np.int64], runs: Sequence[Measured]) -> list[Outcome]:
+def compare(
+    plan: HierarchyPlan, cells: NDArray[np.int64], runs: Sequence[Measured], *, exact_states: bool = False
+) -> list[Outcome]:
     """Compare estimates and displays with the truth, over some runs of the noise."""
     model, exact = plan.model, sum_levels(cells, plan)
     errors: dict[tuple[int, str], list[tuple[NDArray[Any], ...]]] = {}
     for measured in runs:
-        shown = estimate_top_down(model, measured, int(cells.sum()))
+        shown = estimate_top_down(model, measured, int(cells.sum()), exact[1].sum(axis=1) if exact_states else None)
         for block in estimate_blocks(model, InMemory(measured)):
             margin, _ = model.tables[block.name]
             truth = sum_to(exact[block.level], margin)
@@ -218,12 +240,13 @@ def draw_outcomes(outcomes: Sequence[Outcome]) -> Chart:
     """Return a chart: RMSE, bias and coverage by level, for the three numbers of every table."""
     rows = [row for each in outcomes for row in _list_rows(each)]
     level = {"field": "level", "type": "ordinal", "sort": list(LEVELS), "title": None}
-    colour = {"field": "way", "type": "nominal", "title": None, "scale": {"range": ["#0072B2", "#E69F00", "#D55E00"]}}
+    colours = {"domain": list(WAYS.values()), "range": ["#0072B2", "#E69F00", "#D55E00"]}
+    colour = {"field": "way", "type": "nominal", "title": None, "scale": colours}
 
     def panel(field: str, title: str) -> dict[str, Any]:
         scale = {"type": "symlog"} if field != "coverage" else {"zero": False}
         y = {"field": field, "type": "quantitative", "title": title, "scale": scale}
-        encoding = {"x": level, "y": y, "color": colour, "shape": colour | {"scale": {}}}
+        encoding = {"x": level, "y": y, "color": colour}
         return {"mark": {"type": "line", "point": True}, "width": 230, "height": 150, "encoding": encoding}
 
     panels = [
@@ -241,8 +264,7 @@ def draw_outcomes(outcomes: Sequence[Outcome]) -> Chart:
 
 
 def _list_rows(each: Outcome) -> Iterator[dict[str, Any]]:
-    ways = {"estimate": "estimate (least squares)", "display": "display of the estimate", "top_down": "top down"}
-    for key, way in ways.items():
+    for key, way in WAYS.items():
         numbers = {part: getattr(each, f"{key}_{part}") for part in ("rmse", "bias", "coverage")}
         yield {"level": each.level, "table": each.table, "way": way} | numbers
 
@@ -254,19 +276,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shape", type=int, nargs=5, default=SHAPE, metavar="N", help="states, counties of each, and so on")
     parser.add_argument("--runs", type=int, default=10, help="how often noise is drawn")
     parser.add_argument("--seed", type=int, default=2020, help="of the people; noise has no seed")
+    parser.add_argument("--exact-states", action="store_true", help="publish the totals of states exactly")
     parser.add_argument("--to", type=Path, help="a file for the chart: .html, .svg, .png or .json")
     given = parser.parse_args(arguments)
     population = invent_people(given.people, given.shape, given.seed)
     cells = population.count_cells()
     with tempfile.TemporaryDirectory() as folder:
-        plan = plan_census(population, Path(folder) / "people.parquet")
+        invariants = {"state": REASON} if given.exact_states else None
+        plan = plan_census(population, Path(folder) / "people.parquet", invariants)
         sizes = ", ".join(f"{n:,} {level}" for n, level in zip(plan.model.spine.sizes, LEVELS, strict=True))
         print(f"{given.people:,} invented people; nodes: {sizes}")
         found = execute_hierarchy(plan, Path(folder) / "tables", RunOptions())  # charges the account, once
-        print(f"{plan.cost}\n")
+        print("\n".join([str(plan.cost), *(describe_conditional(plan.session.invariants) for _ in invariants or ()), ""]))
         first = found.measurements.source.read_upper()
     exact = sum_levels(cells, plan)
-    outcomes = compare(plan, cells, [first, *(draw_measurements(exact, plan) for _ in range(given.runs - 1))])
+    runs = [first, *(draw_measurements(exact, plan) for _ in range(given.runs - 1))]
+    outcomes = compare(plan, cells, runs, exact_states=given.exact_states)
     print(format_outcomes(outcomes))
     if given.to is not None:
         draw_outcomes(outcomes).save(given.to)

@@ -1,10 +1,10 @@
 """Invented people for the redistricting schema. Nobody in it exists, and nothing is taken from a real census.
 
 How they are drawn, from one seed: every state has so many counties, every county so many tracts, and so on (`shape`). One
-block in five is empty; the others have sizes of a gamma distribution of shape 0.7, so that many are small and a few large. One
-block in 30 has a facility (one of seven kinds of group quarters), in which 1 in 20 of all people live. Every tract has its own
-mix of the 63 combinations of races, drawn around a national one in which single races are common and combinations rare, and
-its own share of Hispanic people, around 19%. 78% are of voting age; in facilities all are.
+block in five is empty; the others have sizes of a gamma distribution of shape 0.7, so that many are small and a few large.
+One block in 30 has a facility (one of seven kinds of group quarters), in which 1 in 20 of all people live. Every tract has
+its own mix of the 63 combinations of races, drawn around a national one in which single races are common and combinations
+rare, and its own share of Hispanic people, around 19%. 78% are of voting age; in facilities all are.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,9 @@ class Population:
 
     def write(self, path: Path) -> None:
         """Write one row per person as Parquet, in which codes stay text and keep their leading zeros."""
-        blocks = pa.array(self.codes).take(pa.array(self.block))
-        parquet.write_table(pa.table({"block": blocks, **self.columns}), path)
+        codes, states = pa.array(self.codes), pa.array([code[: LENGTHS[1]] for code in self.codes])
+        places = {"block": codes.take(pa.array(self.block)), "state": states.take(pa.array(self.block))}
+        parquet.write_table(pa.table(places | self.columns), path)
 
 
 def invent_people(people: int = 50_000, shape: Sequence[int] = SHAPE, seed: int = 2020) -> Population:

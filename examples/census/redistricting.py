@@ -4,13 +4,14 @@
 
 The Bureau measured 65 tables of persons, 10 or 11 on each of six levels, with discrete Gaussian noise. A neighbour has one
 person replaced by another, so a table on one level changes in two cells: its squared l2 sensitivity is 2, and a table with
-share s of ρ has σ² = 1/(ρ·s). The numbers are facts from the code that the Bureau published [DAS20] (scale 339/542, shares by
-level, and the shares by query of the strategy `ProductionCandidate20210527US_mult8_add02_dsepJune3`); see docs/census.md.
+share s of ρ has σ² = 1/(ρ·s). The numbers are facts from the code that the Bureau published [DAS21]: the scale 339/542, the
+shares by level, and the shares by query of the strategy `ProductionCandidate20210527US_mult8_add02_dsepJune3`. Housing units
+were a second publication, with the scale 12343/3379. See docs/census.md.
 """
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import sqrt
+from math import isqrt, sqrt
 
 from discreet.accounting.conversions import epsilon_from_zcdp, epsilon_from_zcdp_classic
 from discreet.accounting.curve import epsilon
@@ -27,6 +28,8 @@ SCALE = Fraction(339, 542)
 RHO = 1 / SCALE**2
 DELTA = Fraction(1, 10**10)
 PUBLISHED_EPSILON = 17.14
+UNITS_RHO = 1 / Fraction(12343, 3379) ** 2
+"""ρ of the tables of housing units, which were published as ε = 2.47."""
 
 LEVEL_SHARES = dict(zip(LEVELS, (Fraction(n, 4099) for n in (104, 1440, 447, 687, 1256, 165)), strict=True))
 
@@ -83,8 +86,6 @@ def make_event(digits: int = 12) -> Composition:
 
 
 def _root_up(square: Fraction, digits: int) -> Fraction:
-    from math import isqrt
-
     scaled = square * 100**digits
     return Fraction(isqrt(scaled.numerator // scaled.denominator) + 1, 10**digits)
 

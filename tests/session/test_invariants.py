@@ -240,7 +240,8 @@ def test_commands_say_it(tmp_path: Path) -> None:
     done = console.run(*asked)
     assert done.returncode == 0, done.stderr
     shown = console.run("budget", place, "--account", "hr")
-    assert "CONDITIONAL: guaranteed only among data sets with the same number of rows for each `dept`" in " ".join(shown.stdout.split())
+    marked = "CONDITIONAL: guaranteed only among data sets with the same number of rows for each `dept`"
+    assert marked in " ".join(shown.stdout.split())
     listed = json.loads(console.run("budget", place, "--account", "hr", "--json").stdout)
     assert "number of rows for each `dept`" in json.dumps(listed)
     verified = console.run("verify", tmp_path / "release.json", "--ledger", place)
