@@ -9,6 +9,8 @@ import pytest
 from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, reproduce
+from discreet.tabulation.measuring import pack, unpack
+from discreet.workload.tables import verify_folder
 from discreet.workload.tabulations import publish_tables, read_table_workload
 from tests.tabulation.test_tabulation import write_people
 
@@ -99,7 +101,21 @@ def test_a_ledger_publishes_the_same_again_for_nothing(tmp_path: Path) -> None:
     assert (first.free, again.free) == (False, True)
     assert (first.folder / "fine.csv").read_bytes() == (again.folder / "fine.csv").read_bytes()
     certificate = json.loads((first.folder / "release.json").read_text())
-    assert len(certificate["release"]["measured"]) == len(first.tabulation.measured)
+    verdict = verify_folder(first.folder, certificate)
+    assert verdict.is_valid, verdict.claims
+    measured = certificate["release"]["measured"][0]
+    for changed in ({"sigma": "1"}, {"cells": pack(unpack(measured["cells"], (-1,)) + 1)}, {"cells": "?"}):
+        before = dict(measured)
+        measured.update(changed)
+        assert not all(claim.is_valid for claim in verify_folder(first.folder, certificate).claims)
+        measured.clear()
+        measured.update(before)
+    described = json.loads((again.folder / DESCRIPTION_FILE).read_text())
+    described["columns"][0]["keys"].reverse()
+    (again.folder / DESCRIPTION_FILE).write_text(json.dumps(described))
+    assert not verify_folder(again.folder, certificate).claims[-3].is_valid, "keys that change places"
+    (first.folder / "dept.csv").write_text("dept\n")
+    assert not verify_folder(first.folder, certificate).is_valid
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,7 @@ def test_replacing_costs_twice_as_much_for_the_same_noise(people: Path) -> None:
     sums = [float(sum(1 / noise.sigma**2 for noise in plan.noises.values())) for plan in plans]
     totals = [float(1 / plan.noises[()].sigma ** 2) if () in plan.noises else 0.0 for plan in plans]
     assert rho[0] == pytest.approx(sums[0])
-    assert rho[1] == pytest.approx(2 * (sums[1] - totals[1]) + totals[1]), (
-        "one number moves by one row, also if it is replaced"
-    )
+    assert rho[1] == pytest.approx(2 * (sums[1] - totals[1]) + totals[1]), "one number moves by one row"
 
 
 @pytest.mark.parametrize("sigma_scale", [1, 30])
@@ -112,7 +110,7 @@ def test_intervals_cover_the_exact_counts(people: Path, sigma_scale: int) -> Non
         inside = [((each.lower <= truths[name]) & (truths[name] <= each.upper)).ravel() for name, each in tables.items()]
         covered.append(np.concatenate(inside).mean())
     assert np.mean(covered) >= 0.95 - 0.0721
-    spread = np.std([each for each in covered]) / len(covered) ** 0.5
+    spread = np.std(covered) / len(covered) ** 0.5
     assert np.mean(covered) + 6.2 * spread >= 0.95, "and by the spread that is seen, which is far smaller"
 
 
