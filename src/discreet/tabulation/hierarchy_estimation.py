@@ -379,7 +379,8 @@ class _Estimation:
         if margin == union:
             return shown
         sizes = [self.model.sizes[i] for i in union]
-        return sum_to_margin(shown, sizes, [union.index(i) for i in margin]).reshape(len(shown), -1)
+        kept = [union.index(i) for i in margin if i in union]  # a column that is not in it has one key
+        return sum_to_margin(shown, sizes, kept).reshape(len(shown), -1)
 
     # -- regions -------------------------------------------------------------------------------------------------------
 
