@@ -151,37 +151,44 @@ def test_rounded_estimates_do_not_add_up() -> None:
 # -- coverage --------------------------------------------------------------------------------------------------------------
 
 SIMULATIONS = 2_000
+CODES = ["1111", "1112", "1121", "1211", "1212", "1213", "2111", "2112", "2211"]
+OFF_SPINE = [[0, 3, 8], [1, 2, 4, 5, 6, 7]]
 
 
-def make_model(sigmas: tuple[float, ...]) -> HierarchyModel:
-    """Four levels, a table of two columns and its total, and regions that no node is; one σ per level, twice for totals."""
-    codes = ["1111", "1112", "1121", "1211", "1212", "1213", "2111", "2112", "2211"]
-    spine = Spine.from_codes(codes, [0, 1, 2, 4], ["nation", "state", "county", "block"])
+def make_model(sigmas: tuple[float, ...], copies: int = 1) -> HierarchyModel:
+    """Four levels, a table of two columns and its total, and regions that no node is; one σ per level, twice for totals.
+
+    Copies of the tree stand beside each other, under top nodes of their own: each is a simulation.
+    """
+    codes = [f"{copy:04}{code}" for copy in range(copies) for code in CODES]
+    spine = Spine.from_codes(codes, [4, 5, 6, 8], ["nation", "state", "county", "block"])
     noises = tuple(
         {(0, 1): choose_noise(Fraction(str(sigma))), (): choose_noise(Fraction(str(2 * sigma)))} for sigma in sigmas
     )
     everywhere = (0, 1, 2, 3)
     tables = {"detail": ((0, 1), everywhere), "first": ((0,), everywhere), "total": ((), everywhere)}
-    regions = Regions.cover(spine, [[0, 3, 8], [1, 2, 4, 5, 6, 7]])
+    leaves = [[copy * len(CODES) + leaf for leaf in region] for copy in range(copies) for region in OFF_SPINE]
+    names = tuple(map(str, range(len(leaves))))
+    regions = Regions.cover(spine, leaves)
     return HierarchyModel(
-        spine, ("a", "b"), ((0, 1), (0, 1, 2)), tables, noises, 0.95, Fraction(1), 2, ("off", "rest"), regions
+        spine, ("a", "b"), ((0, 1), (0, 1, 2)), tables, noises, 0.95, Fraction(1), 4, names, regions
     )  # fmt: skip
 
 
-def count_misses(model: HierarchyModel, narrowed: float = 1.0) -> dict[tuple[str, int], Any]:
+def count_misses(sigmas: tuple[float, ...], narrowed: float = 1.0) -> dict[tuple[str, int], Any]:
     """How often the interval of each cell misses the truth. `narrowed` makes a mutant of it."""
-    exact = random_exact(model, 5)
-    tables = tables_of(model, exact)
-    bits, misses = seeded_bits(11), dict[tuple[str, int], Any]()
-    for _ in range(SIMULATIONS):
-        for key, block in estimate(model, add_noise(model, tables, bits)).items():
-            truth = nodes_of(model, key[1]) @ exact @ add_matrix(model, model.tables[key[0]][0]).T
-            lower, upper = block.lower, block.upper
-            if narrowed < 1:
-                width = block.half_width[:, None] * narrowed
-                lower, upper = np.ceil(block.estimate - width), np.floor(block.estimate + width)
-            missed = (truth < lower) | (truth > upper)
-            misses[key] = misses.get(key, 0) + missed
+    one, many = make_model(sigmas), make_model(sigmas, SIMULATIONS)
+    exact = random_exact(one, 5)
+    tables = [{margin: np.tile(table, (SIMULATIONS, 1)) for margin, table in each.items()} for each in tables_of(one, exact)]
+    misses = {}
+    for key, block in estimate(many, add_noise(many, tables, seeded_bits(11))).items():
+        truth = nodes_of(one, key[1]) @ exact @ add_matrix(one, one.tables[key[0]][0]).T
+        lower, upper = block.lower, block.upper
+        if narrowed < 1:
+            width = block.half_width[:, None] * narrowed
+            lower, upper = np.ceil(block.estimate - width), np.floor(block.estimate + width)
+        lower, upper = (each.reshape(SIMULATIONS, *truth.shape) for each in (lower, upper))
+        misses[key] = ((truth < lower) | (truth > upper)).sum(axis=0)
     return misses
 
 
@@ -194,14 +201,14 @@ def most_misses(cells: int) -> int:
     "sigmas", [(0.6, 0.8, 0.7, 0.5), (1.1, 2.5, 4.0, 1.7), (9.0, 6.0, 12.0, 8.0)], ids=["small", "mixed", "rounded"]
 )
 def test_intervals_cover_on_every_level_off_the_spine_and_of_totals(sigmas: tuple[float, ...]) -> None:
-    misses = count_misses(make_model(sigmas))
+    misses = count_misses(sigmas)
     assert {level for _, level in misses} == {REGIONS, 0, 1, 2, 3}
     cells = sum(each.size for each in misses.values())
     assert max(int(each.max()) for each in misses.values()) <= most_misses(cells)
 
 
 def test_intervals_that_are_too_narrow_are_noticed() -> None:
-    misses = count_misses(make_model((9.0, 6.0, 12.0, 8.0)), narrowed=0.7)
+    misses = count_misses((9.0, 6.0, 12.0, 8.0), narrowed=0.7)
     cells = sum(each.size for each in misses.values())
     assert all(int(each.max()) > most_misses(cells) for each in misses.values())
 
