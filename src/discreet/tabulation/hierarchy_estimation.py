@@ -188,10 +188,21 @@ class HierarchyModel:
         """p_b/N_{B∖b}²."""
         return centred_share(self.sizes, b) * (count_cells(self.sizes, b) / count_cells(self.sizes, margin)) ** 2
 
+    def find_noise(self, level: int, margin: Margin) -> tuple[Floats, Floats]:
+        """Return the variances and half-widths of a table, for each group of nodes, or for regions."""
+        key = (level, margin)
+        if key not in self._noise:
+            parts = self.list_region_parts(margin) if level == REGIONS else self.list_parts(level, margin)
+            self._noise[key] = parts[:, 0], half_widths(parts, self.confidence)
+        return self._noise[key]
+
+    @cached_property
+    def _noise(self) -> dict[tuple[int, Margin], tuple[Floats, Floats]]:
+        return {}
+
     def list_half_widths(self, level: int, margin: Margin) -> Floats:
         """Return the half-width of the intervals of a table, in steps of the grid, for every node of a level."""
-        widths = half_widths(self.list_parts(level, margin), self.confidence)
-        return np.asarray(widths[self.spine.paths.of_node[level]])
+        return np.asarray(self.find_noise(level, margin)[1][self.spine.paths.of_node[level]])
 
     # -- display -------------------------------------------------------------------------------------------------------
 
@@ -328,20 +339,8 @@ class _Estimation:
                 self._add_to_regions(name, level, first, estimate, display)
             if level in levels:
                 groups = model.spine.paths.of_node[level][first : first + len(estimate)]
-                noise, widths = self._find_noise(level, margin)
+                noise, widths = model.find_noise(level, margin)
                 yield self._make_block(name, level, first, estimate, noise[groups], widths[groups], display, margin)
-
-    def _find_noise(self, level: int, margin: Margin) -> tuple[Floats, Floats]:
-        """Variances and half-widths of the groups of nodes."""
-        key = (level, margin)
-        if key not in self._noise:
-            parts = self.model.list_parts(level, margin)
-            self._noise[key] = parts[:, 0], half_widths(parts, self.model.confidence)
-        return self._noise[key]
-
-    @cached_property
-    def _noise(self) -> dict[tuple[int, Margin], tuple[Floats, Floats]]:
-        return {}
 
     def _make_block(
         self, name: str, level: int, first: int, estimate: Floats, variance: Floats, width: Floats,
@@ -379,7 +378,8 @@ class _Estimation:
         if margin == union:
             return shown
         sizes = [self.model.sizes[i] for i in union]
-        return sum_to_margin(shown, sizes, [union.index(i) for i in margin]).reshape(len(shown), -1)
+        kept = [union.index(i) for i in margin if i in union]  # a column that is not in it has one key
+        return sum_to_margin(shown, sizes, kept).reshape(len(shown), -1)
 
     # -- regions -------------------------------------------------------------------------------------------------------
 
@@ -409,11 +409,10 @@ class _Estimation:
             return
         terms = 2 * sum(len(each) for each in model.regions.nodes)
         for name, margin in model.region_tables.items():
-            parts = model.list_region_parts(margin)
-            widths = half_widths(parts, model.confidence)
+            variances, widths = model.find_noise(REGIONS, margin)
             display = self.region_display.get(name)
             yield self._make_block(
-                name, REGIONS, 0, self.region_sums[name], parts[:, 0], widths, display, margin, terms
+                name, REGIONS, 0, self.region_sums[name], variances, widths, display, margin, terms
             )  # fmt: skip
 
 
