@@ -1,6 +1,7 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [noise|accounting|asking|starting|ledger|engines|auditing|publishing|serve|local …]   measures those
+python benchmarks/run.py SUBJECT …   measures those: noise, accounting, asking, starting, ledger, engines, auditing,
+publishing, serve, local, tabulation
 """
 
 import platform
@@ -12,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, auditing, engines, ledger, local, noise, publishing, serve, starting  # noqa: E402
+from benchmarks import accounting, asking, auditing, engines, ledger, local, noise, publishing, serve, starting, tabulation  # noqa: E402
 
 SUBJECTS = {
     "noise": noise.SECTIONS,
@@ -25,6 +26,7 @@ SUBJECTS = {
     "publishing": publishing.SECTIONS,
     "serve": serve.SECTIONS,
     "local": local.SECTIONS,
+    "tabulation": tabulation.SECTIONS,
 }
 
 

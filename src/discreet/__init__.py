@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
     from discreet.query.builder import col, count, count_units, select, when
     from discreet.session.connect import connect
+    from discreet.tabulation import Tabulation, WantedTable, tabulate
     from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
     from discreet.workload import Workload, WorkloadQuery, publish, read_workload
@@ -104,6 +105,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
         "discreet.query.builder": "col count count_units select when",
         "discreet.session.connect": "connect",
+        "discreet.tabulation": "Tabulation WantedTable tabulate",
         "discreet.testing": "assert_private",
         "discreet.units": "Neighbours Sensitivity",
         "discreet.workload": "Workload WorkloadQuery publish read_workload",
@@ -122,6 +124,7 @@ __getattr__, __dir__ = export_lazily(
         "planner",
         "remote",
         "session",
+        "tabulation",
         "testing",
         "units",
         "workload",
@@ -174,9 +177,11 @@ __all__ = [
     "SourceRefused",
     "SparseVector",
     "Sum",
+    "Tabulation",
     "TheoremNotApplicable",
     "Threshold",
     "TruncatedGeometric",
+    "WantedTable",
     "Workload",
     "WorkloadQuery",
     "__version__",
@@ -210,6 +215,7 @@ __all__ = [
     "shuffle",
     "shuffled_epsilon",
     "subsample",
+    "tabulate",
     "tcdp",
     "trade_off",
     "true_positive_rate",

@@ -58,6 +58,7 @@ _PAGES = {
     "docs/mechanisms.md#sensitivity": "sensitivity l0 l1 l2 l2_squared linf",
     "docs/publishing.md#the-plan-file": "plan questions workload",
     "docs/publishing.md#how-the-noise-is-found": "weight",
+    "docs/tabulation.md#what-can-be-tabulated": "by computed margin tabulation tables where",
     "docs/publishing.md#what-is-written": "folder",
     "docs/serve.md#from-python": "token service rows seed",
     "docs/serve.md#people-grants-and-approval": "purpose",

@@ -41,6 +41,8 @@ from discreet.serve.config import read_config
 from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
 from discreet.session.session import Session
+from discreet.tabulation.files import reproduce
+from discreet.tabulation.plan import plan_tabulation
 from discreet.workload import publish, read_workload
 from tests.support.console import run, run_process
 
@@ -136,6 +138,8 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "login": (check_token,),
     "logout": (),
     "publish": (read_workload, publish),
+    "reproduce": (reproduce,),
+    "tabulate": (connect, plan_tabulation),
     "policy init": (),
     "policy check": (check_policy,),
     "budget": (open_ledger, Ledger.get_account),
@@ -183,6 +187,7 @@ ONLY_IN_PYTHON = {
     "ask": {"name"},
     "quote": {"name", "pilot"},
     "publish": {"beside"},
+    "tabulate": {"name", "session", "token"},
     "audit": {"sharp"},
     "local decode": {"counts", "labels"},
 }

@@ -43,6 +43,7 @@ discreet ledger open hr.ledger --account hr --epsilon 2 --delta 1e-6 --parent al
 discreet ask people.csv {COUNTS} {DECLARED} --epsilon 0.5 --ledger hr.ledger --account hr --release release.json
 discreet policy init people.csv --unit id
 discreet local collection colours --values red,green --epsilon 2 --lifetime 10
+discreet publish tables.toml --to tabulated --yes
 """
 
 # every command line, and the keys whose values differ from run to run
@@ -97,6 +98,11 @@ CASES = {
     "discreet policy check people.csv policy.toml --json": "",
     "discreet publish publish.toml --dry-run --json": "",
     "discreet publish publish.toml --to published --yes --json": "folder remaining",
+    "discreet publish tables.toml --dry-run --json": "",
+    "discreet publish tables.toml --to tables --yes --json": "folder remaining",
+    "discreet reproduce tabulated --json": "",
+    f"discreet tabulate people.csv --by dept {DECLARED} --epsilon 1 --delta 1e-6 --dry-run --json": "",
+    f"discreet tabulate people.csv --by dept --by - {DECLARED} --epsilon 1 --delta 1e-6 --json": "values remaining",
     f"discreet quote people.csv {COUNTS} {DECLARED} --error 5% --size 1000 --json": "",
     f"discreet quote people.csv {SELECTED} --epsilon 1 --json": "",
     "discreet serve check served --json": "",
@@ -200,7 +206,7 @@ def compare(path: Path, found: Any) -> None:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the example, a policy, a ledger with an answer and a quarantined source, and forged documents."""
     folder = tmp_path_factory.mktemp("prepared")
-    for name in ("people.csv", "publish.toml"):
+    for name in ("people.csv", "publish.toml", "tables.toml"):
         shutil.copy(EXAMPLES / name, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

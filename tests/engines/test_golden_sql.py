@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import sqlglot
 
+from discreet.query.cells import bound_cells
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, PublicTable, Table
@@ -15,6 +16,7 @@ FOLDER = Path(__file__).parent / "golden"
 CITIES = PublicTable(
     "cities", {"city": Column(Kind.INTEGER), "region": Column(Kind.TEXT, keys=("n", "s"))}, frozenset({"city"})
 )
+CODES = Column(Kind.TEXT, keys=(*map("{:03d}".format, range(4)), "b's", None, "C,", "d", "\\", "e"))
 QUERIES: dict[str, tuple[str, bool]] = {
     "count": ("SELECT COUNT(*) AS n FROM people", False),
     "count by listed keys": ("SELECT dept, COUNT(*) AS n, COUNT(DISTINCT uid) AS u FROM people GROUP BY dept", False),
@@ -42,6 +44,11 @@ QUERIES: dict[str, tuple[str, bool]] = {
     ),
     "median": ("SELECT dept, MEDIAN(price) AS m FROM people GROUP BY dept", False),
     "histogram": ("SELECT HISTOGRAM(age, 0, 18, 65, 120) AS h FROM people", True),
+    "cells": ("SELECT dept, age // 10 AS decade, COUNT(*) AS n FROM people GROUP BY CUBE(dept, age // 10)", False),
+    "cells of one row per unit": (
+        "SELECT code, dept, SUM(price) AS s FROM people WHERE ok GROUP BY GROUPING SETS ((code, dept), (code))",
+        True,
+    ),
     "join": ("SELECT cities.region, COUNT(*) AS n FROM people LEFT JOIN cities USING (city) GROUP BY cities.region", False),
 }
 
@@ -49,12 +56,17 @@ QUERIES: dict[str, tuple[str, bool]] = {
 def format_statements(engine: str, name: str) -> str:
     """Return every statement of a query, with line breaks."""
     text, unique = QUERIES[name]
-    table = Table("people", "uid", COLUMNS, 3, 10, unique, public={"cities": CITIES})
-    bounded = bound_contributions(parse_sql(text, table), table, Neighbours.ADD_REMOVE)
-    dialect, readers = ENGINES[engine]
+    columns = {**COLUMNS, "code": CODES} if "code" in text else COLUMNS
+    table = Table("people", "uid", columns, 3, 10, unique, public={"cities": CITIES})
+    query, (dialect, readers) = parse_sql(text, table), ENGINES[engine]
+    compiling = StatementEngine(dialect, readers, columns)
+    if query.margins:
+        bounded = bound_cells(query, table, Neighbours.ADD_REMOVE)
+        statements: tuple[str, ...] = (compiling.compile_cells(bounded, ordered_columns=1),)
+    else:
+        statements = compiling.compile_all(bound_contributions(query, table, Neighbours.ADD_REMOVE))
     formatted = (
-        sqlglot.parse_one(statement, dialect=dialect.name).sql(dialect=dialect.name, pretty=True)
-        for statement in StatementEngine(dialect, readers).compile_all(bounded)
+        sqlglot.parse_one(statement, dialect=dialect.name).sql(dialect=dialect.name, pretty=True) for statement in statements
     )
     return f"-- {text}\n" + "".join(f"{statement};\n" for statement in formatted)
 

@@ -1,4 +1,4 @@
-"""The cells of a tabulation: all its tables are sums of the same kept rows, and one unit moves them no further than stated."""
+"""The cells of a tabulation: its tables are sums of the same kept rows, and one unit moves them no further than stated."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,7 +9,8 @@ import pytest
 
 from discreet import connect
 from discreet.errors import QueryRefused
-from discreet.query import aggregates, ast
+from discreet.query import ast
+from discreet.query.builder import count, select
 from discreet.query.cells import MAX_WEIGHT, BoundedCells, KeyProduct, bound_cells
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql, read_query
@@ -32,6 +33,7 @@ from tests.support.random_cells import (
     roll_up,
 )
 from tests.support.random_tables import World, with_row_units, with_several_columns
+from tests.support.rebuilt_queries import rebuilt
 
 SEEDS = range(60_000, 60_200)
 PEOPLE = Table(
@@ -100,7 +102,12 @@ def test_the_sensitivity_is_reached_in_all_tables_at_once(weight: str) -> None:
         step = bounded.max_contribution(bounded.statistic) // 3
         assert bounded.max_change == 6 * step
         if neighbours is Neighbours.ADD_REMOVE:
-            assert change(bounded, mine, []) == {(): 36 * step**2, (0,): 36 * step**2, (1,): 18 * step**2, (0, 1): 18 * step**2}
+            assert change(bounded, mine, []) == {
+                (): 36 * step**2,
+                (0,): 36 * step**2,
+                (1,): 18 * step**2,
+                (0, 1): 18 * step**2,
+            }
         else:
             moved = change(bounded, mine, [row(1, None, ok) for ok in (False, True)] * 9)
             assert moved[0,] == 72 * step**2 == bounded.margin_sensitivity((0,)).l2_squared
@@ -174,11 +181,11 @@ def test_measurements_of_different_keys_have_different_specifications() -> None:
 # -- refusals --------------------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "SELECT city, COUNT(*) AS n FROM people GROUP BY CUBE(city)": r"keys of `city` are not declared.*--keys city=a,b,c",
+    "SELECT city, COUNT(*) AS n FROM people GROUP BY CUBE(city)": r"keys of `city` are not declared.*keys=\{'city': \[",
     "SELECT age, COUNT(*) AS n FROM people GROUP BY ROLLUP(age)": r"keys of `age` are not declared.*keys=\{'age': \[",
-    "SELECT dept, AVG(w) AS m FROM people GROUP BY CUBE(dept)": r"Tables of AVG\(w\) do not add up.*COUNT\(\*\).*SUM\(weight\)",
+    "SELECT dept, AVG(w) AS m FROM people GROUP BY CUBE(dept)": r"Tables of AVG\(w\) do not add up.*SUM\(weight\)",
     "SELECT dept, COUNT(w) AS m FROM people GROUP BY CUBE(dept)": r"Tables of COUNT\(w\) do not add up",
-    "SELECT dept, COUNT(DISTINCT age) AS m FROM people GROUP BY CUBE(dept)": r"Tables of COUNT\(DISTINCT age\) do not add up",
+    "SELECT dept, COUNT(DISTINCT age) AS m FROM people GROUP BY CUBE(dept)": r"Tables of COUNT\(DISTINCT age\) do not",
     "SELECT dept, COUNT(DISTINCT id) AS m FROM people GROUP BY CUBE(dept)": r"distinct id do not add up.*max_groups = 1",
     "SELECT dept, COUNT(*) AS n, SUM(w) AS s FROM people GROUP BY CUBE(dept)": r"one thing, and this query has 2 aggregates",
     "SELECT dept, SUM(debt) AS s FROM people GROUP BY CUBE(dept)": r"weight debt may be negative.*begin at 0",
@@ -238,25 +245,29 @@ def test_grouping_sets_are_read_and_written(groups: str) -> None:
     assert parse_sql(ast.to_sql(query), PEOPLE) == query
     assert bound_cells(query, PEOPLE, Neighbours.ADD_REMOVE).margins == (query.margins or ((0, 1),))
     assert read_query(query, PEOPLE) is query
+    assert read_query(rebuilt(query), PEOPLE) == query
 
 
 def test_margins_follow_the_order_of_select() -> None:
     query = parse_sql("SELECT ok, COUNT(*) AS n FROM people GROUP BY ROLLUP(dept, ok, age // 10)", PEOPLE)
-    assert [group.name for group in query.groups] == ["ok", "dept", "age // 10"]
+    assert [group.value for group in query.groups] == [ast.Ref("ok"), ast.Ref("dept"), ast.Bin(ast.Ref("age"), 10)]
     assert query.margins == ((0, 1, 2), (0, 1), (1,), ())
 
 
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        ("dept WITH ROLLUP", r"WITH ROLLUP.*write GROUP BY ROLLUP\(a, b\)"),
-        ("dept WITH CUBE", r"WITH CUBE.*write GROUP BY CUBE\(a, b\)"),
+        ("dept WITH ROLLUP", r"WITH ROLLUP.*Write GROUP BY ROLLUP\(a, b\)"),
+        ("dept WITH CUBE", r"WITH CUBE.*Write GROUP BY CUBE\(a, b\)"),
         ("CUBE(dept) WITH TOTALS", "TOTALS is not supported"),
         ("CUBE()", "CUBE names no column"),
         ("CUBE(nothing)", "`nothing` is not declared"),
         ("CUBE(dept, SUM(age))", "aggregate `SUM`"),
-        (f"CUBE({', '.join(f'age // {i}' for i in range(2, 17))})", "more than 10,000 tables.*name fewer"),
-        (f"GROUPING SETS ({', '.join(['CUBE(' + ', '.join(f'age // {i}' for i in range(2, 15)) + ')'] * 2)})", "10,000 tables"),
+        (f"CUBE({', '.join(f'age // {i}' for i in range(2, 17))})", "more than 10,000 tables.*Name fewer"),
+        (
+            f"GROUPING SETS ({', '.join(['CUBE(' + ', '.join(f'age // {i}' for i in range(2, 15)) + ')'] * 2)})",
+            "10,000 tables",
+        ),
     ],
 )
 def test_other_grouping_sets_are_refused(groups: str, said: str) -> None:
@@ -265,11 +276,13 @@ def test_other_grouping_sets_are_refused(groups: str, said: str) -> None:
 
 
 def test_grouping_is_refused_because_tables_come_apart() -> None:
-    with pytest.raises(QueryRefused, match="`GROUPING` is not supported. Leave it out: each table"):
+    with pytest.raises(QueryRefused, match=r"`GROUPING` is not supported\. Leave it out: each table"):
         parse_sql("SELECT dept, GROUPING(dept) AS g, COUNT(*) AS n FROM people GROUP BY CUBE(dept)", PEOPLE)
 
 
-@pytest.mark.parametrize("margins", [((0,),), ((0, 1), (2,)), ((0,), (0, 1)), ((1, 0),), ((0, 1),), ((0, 0), (1,)), ((-1, 0),)])
+@pytest.mark.parametrize(
+    "margins", [((0,),), ((0, 1), (2,)), ((0,), (0, 1)), ((1, 0),), ((0, 1),), ((0, 0), (1,)), ((-1, 0),)]
+)
 def test_margins_that_were_made_by_hand_are_checked(margins: Any) -> None:
     query = replace(parse_sql(BY + "dept, ok", PEOPLE), margins=margins)
     with pytest.raises(QueryRefused, match="margins"):
@@ -280,6 +293,16 @@ def test_margins_of_wrong_types_are_refused() -> None:
     query = replace(parse_sql(BY + "dept, ok", PEOPLE), margins=(("dept",),))  # type: ignore[arg-type]
     with pytest.raises(QueryRefused, match="margins of Query"):
         read_query(query, PEOPLE)
+
+
+def test_sets_of_unknown_groupings_are_refused() -> None:
+    built = select(n=count()).group_by("dept", "ok")
+    with pytest.raises(QueryRefused, match="`age` is not grouped by"):
+        built.grouping_sets(("dept", "age"))
+    with pytest.raises(QueryRefused, match="list of names"):
+        built.grouping_sets("dept")
+    with pytest.raises(QueryRefused, match="margins of the query"):
+        bound_cells(read_query(built.grouping_sets(("dept",)), PEOPLE), PEOPLE, Neighbours.ADD_REMOVE)
 
 
 def test_a_query_for_several_tables_is_no_single_query() -> None:

@@ -3,8 +3,9 @@
 The law: every table is the sum of the cells, and one unit moves each table by no more than its stated sensitivity.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from hashlib import md5
 from itertools import chain, combinations
@@ -16,6 +17,8 @@ from discreet.engines.base import Engine
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.cells import BoundedCells, bound_cells
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
 from discreet.units import Neighbours, Sensitivity
 from tests.support.oracle import Oracle, Row, text_of
 from tests.support.random_tables import Declaring, World, as_it_is, condition, grouping, value, world
@@ -105,7 +108,9 @@ def count_with(engine: Engine, bounded: BoundedCells, ordered_columns: int = 0) 
     blocks = [*engine.read_cells(bounded, ordered_columns=ordered_columns)]
     assert all(str(each.dtype) == "int64" for block in blocks for each in (block.codes, block.counts))
     assert all(block.codes.shape == (len(block), len(bounded.query.groups)) for block in blocks)
-    rows = [(tuple(codes), n) for block in blocks for codes, n in zip(block.codes.tolist(), block.counts.tolist(), strict=True)]
+    rows = [
+        (tuple(codes), n) for block in blocks for codes, n in zip(block.codes.tolist(), block.counts.tolist(), strict=True)
+    ]
     assert len({codes for codes, _ in rows}) == len(rows)
     leading = [codes[:ordered_columns] for codes, _ in rows]
     assert leading == sorted(leading)
@@ -123,9 +128,48 @@ def find_cell_differences(
         engine = open_world(place)
         for _ in range(each):
             bounded = random_cells(rng, place)
-            if count_with(engine, bounded, rng.randint(0, len(bounded.query.groups))) != count_in_python(bounded, place.rows):
+            if count_with(engine, bounded, rng.randint(0, len(bounded.query.groups))) != count_in_python(
+                bounded, place.rows
+            ):
                 found.append((seed, ast.to_sql(bounded.query)))
     return found
+
+
+# -- keys of every kind ----------------------------------------------------------------------------------------------------
+
+DAY, MOMENT = date(2024, 2, 27), datetime(2024, 2, 29, 23, 59, 59, 500000)
+KEYS: dict[str, tuple[Kind, str, list[Any]]] = {
+    "text": (
+        Kind.TEXT,
+        "VARCHAR",
+        ["", ",", ";", "/", "a'b", "\\", "%", "\n", "ÅÄö", "😀", "a|b", "NULL", "\ue000", "A", "a"],
+    ),
+    "integer": (Kind.INTEGER, "BIGINT", [7, -(2**63), 2**63 - 1, 0, -1, 10, 12, 14, 16, 18]),
+    "small": (Kind.INTEGER, "INTEGER", [*range(-2, 12)]),
+    "date": (Kind.DATE, "DATE", [DAY + timedelta(days=3 * i) for i in range(10)]),
+    "timestamp": (Kind.TIMESTAMP, "TIMESTAMP", [MOMENT + timedelta(hours=i) for i in range(10)]),
+    "boolean": (Kind.BOOLEAN, "BOOLEAN", [True, False]),
+}
+
+
+def keyed_worlds() -> Iterator[tuple[str, World, BoundedCells]]:
+    """Yield tables with one column of keys of each kind, few and many, with NULL at any place."""
+    for name, (kind, kind_of_column, values) in KEYS.items():
+        for listed in (
+            values,
+            values[1:],
+            values[:1],
+            [*values[:2], None, *values[2:]],
+            [None, *values],
+            [*values, None],
+            [None],
+        ):
+            column = Column(kind, keys=tuple(listed))
+            table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "k": column}, unique=True)
+            rows = [{"uid": i, "k": value} for i, value in enumerate([*values, *values[::2], None])]
+            types = {"uid": "BIGINT", "k": kind_of_column}
+            query = parse_sql("SELECT k, COUNT(*) AS n FROM people GROUP BY k", table)
+            yield name, World(table, tuple(rows), types), bound_cells(query, table, Neighbours.ADD_REMOVE)
 
 
 # -- the law ---------------------------------------------------------------------------------------------------------------
@@ -154,7 +198,9 @@ def find_breaches(bounded: BoundedCells, before: Tables, after: Tables, stated: 
     ]
     for margin, cells in before.items():
         found += find_exceeded_norms(f"table {margin}", cells, after[margin], stated(bounded, margin))
-    joint = [{(margin, codes): n for margin, cells in tables.items() for codes, n in cells.items()} for tables in (before, after)]
+    joint = [
+        {(margin, codes): n for margin, cells in tables.items() for codes, n in cells.items()} for tables in (before, after)
+    ]
     squares = sum((stated(bounded, margin).l2_squared for margin in before), Fraction(0))
     return found + find_exceeded_norms("all tables", *joint, Sensitivity(l2_squared=squares))
 
@@ -237,5 +283,3 @@ def price_total_as_free(bounded: BoundedCells, margin: ast.Margin) -> Sensitivit
     """A mutant that takes the total of replaced units for public."""
     free = not margin and bounded.neighbours is Neighbours.REPLACE
     return Sensitivity(l0=1, linf=Fraction(1, 2)) if free else as_stated(bounded, margin)
-
-

@@ -119,4 +119,4 @@ def rebuilt(query: ast.Query) -> Select:
     for group in query.groups:
         keys = None if group.keys is None else {group.name: group.keys}
         built = built.group_by(keys=keys, **{group.name: operand(group.value)})
-    return built
+    return built.grouping_sets(*([query.groups[i].name for i in margin] for margin in query.margins))

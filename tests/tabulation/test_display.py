@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from discreet.errors import BadParameter
 from discreet.tabulation.display import (
+    _round_both_ways,
     _round_exactly,
     display_children,
+    display_children_with_totals,
     display_top,
     project_to_total,
     round_to_total,
@@ -83,8 +86,8 @@ def test_rationals_and_doubles_agree(row: list[float], total: int) -> None:
 
 def test_doubles_of_which_the_rounding_reaches_units_add_up_too() -> None:
     rng = np.random.default_rng(0)
-    values = rng.normal(0, 1, (200, 300)) * 2.0 ** rng.integers(0, 52, (200, 1)).astype(float) / 8
-    totals = rng.integers(0, 2**52, 200)
+    values = 2.0**52 - rng.random((500, 5)) * 2.0 ** rng.integers(1, 52, (500, 1)).astype(float)
+    totals = np.array([rng.integers(0, 2 ** int(power)) for power in rng.integers(1, 52, 500)])
     found = round_to_total(values, totals)
     assert np.array_equal(found.sum(axis=1), totals)
     assert found.min() >= 0
@@ -128,6 +131,75 @@ def test_subtrees_are_displayed_by_themselves_as_in_one_piece() -> None:
         where = spine.slice_subtree(1, v)
         part = display_children(below[where[1]], above[v : v + 1], spine.starts[1][v : v + 2])
         assert np.array_equal(part, whole[where[1]])
+
+
+# -- totals of children ----------------------------------------------------------------------------------------------------
+
+
+def random_totals(seed: int, children: int, cells: int) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Values, and sums of columns and of rows that some table of whole numbers has."""
+    rng = np.random.default_rng(seed)
+    table = rng.poisson(2, (children, cells))
+    return rng.normal(2, 3, (children, cells)), table.sum(axis=0), table.sum(axis=1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cells_add_up_both_ways(seed: int) -> None:
+    spine = random_spine(np.random.default_rng(seed), 3, most=7)
+    values, _, totals = random_totals(seed, spine.sizes[2], 4)
+    above = np.add.reduceat(totals, spine.starts[1][:-1])
+    cells = np.stack([np.random.default_rng(each).multinomial(each, [0.7, 0.2, 0.1, 0]) for each in above.tolist()])
+    shown = display_children_with_totals(values, cells, totals, spine.starts[1])
+    assert shown.min() >= 0
+    assert np.array_equal(shown.sum(axis=1), totals)
+    assert np.array_equal(np.add.reduceat(shown, spine.starts[1][:-1], axis=0), cells)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cells_that_add_up_both_ways_are_close_to_the_closest(seed: int) -> None:
+    """No whole table is closer to the values than the closest real one; ours is not much farther."""
+    values, columns, rows = random_totals(seed, 4, 3)
+    shown = _round_both_ways(values, columns, rows)
+    constraints = [{"type": "eq", "fun": lambda v, j=j: v.reshape(4, 3)[:, j].sum() - columns[j]} for j in range(3)]
+    constraints += [{"type": "eq", "fun": lambda v, i=i: v.reshape(4, 3)[i].sum() - rows[i]} for i in range(3)]
+    start = np.outer(rows, columns) / columns.sum()
+    closest = minimize(
+        lambda v: ((v - values.ravel()) ** 2).sum(),
+        start.ravel(),
+        method="SLSQP",
+        bounds=[(0, None)] * 12,
+        constraints=constraints,
+    )
+    assert closest.success
+    assert closest.fun - 1e-6 <= ((shown - values) ** 2).sum() <= closest.fun + 0.5 * values.size
+    assert np.abs(shown - closest.x.reshape(4, 3)).max() < 2
+
+
+def test_totals_that_were_measured_well_are_kept() -> None:
+    """Of 40 children with 300 cells, most of them empty, the sums of displayed cells are worse than displayed totals."""
+    rng = np.random.default_rng(1)
+    shares = rng.dirichlet(np.full(300, 0.02))
+    truth = np.stack([rng.multinomial(people, shares) for people in rng.integers(0, 80, 40).tolist()])
+    starts, above = np.array([0, 40]), truth.sum(axis=0, keepdims=True)
+    estimates = truth + rng.normal(0, 3, truth.shape)
+    estimates += (truth.sum(axis=1, keepdims=True) + rng.normal(0, 2, (40, 1)) - estimates.sum(axis=1, keepdims=True)) / 300
+    totals = display_children(estimates.sum(axis=1, keepdims=True), above.sum(axis=1, keepdims=True), starts)
+    both = display_children_with_totals(estimates, above, totals, starts)
+    alone = display_children(estimates, above, starts)
+
+    def error(shown: NDArray[np.int64]) -> tuple[float, float]:
+        return float((shown - truth).sum(axis=1).std()), float(np.sqrt(((shown - truth) ** 2).mean()))
+
+    assert error(both)[0] < 0.4 * error(alone)[0]
+    assert error(both)[1] < error(alone)[1]
+
+
+def test_totals_that_do_not_add_up_are_refused() -> None:
+    children, above, starts = np.zeros((2, 2)), np.array([[1, 2]]), np.array([0, 2])
+    with pytest.raises(BadParameter, match="do not add up to their parents'"):
+        display_children_with_totals(children, above, np.array([1, 1]), starts)
+    with pytest.raises(BadParameter, match="not one from 0 up for each child"):
+        display_children_with_totals(children, above, np.array([4, -1]), starts)
 
 
 def test_a_parent_that_shows_nothing_has_children_that_show_nothing() -> None:

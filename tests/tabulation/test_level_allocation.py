@@ -141,10 +141,10 @@ def test_only_allowed_tables_are_measured() -> None:
     averaging = averaging_of((2, 3))
     weights = np.ones((3, 4))
     allowed = np.array([[True] * 4, [False, True, True, False], [False, False, False, True]])
-    found = allocate_levels(spine.shapes, averaging, weights, allowed=allowed)
+    found = allocate_levels(spine.shapes, averaging, weights, allowed=allowed, gap=1e-6)
     assert not np.any(found.precisions[~allowed])
     assert found.gap <= 1e-6
-    free = allocate_levels(spine.shapes, averaging, weights)
+    free = allocate_levels(spine.shapes, averaging, weights, gap=1e-6)
     assert free.objective <= found.objective * (1 + 1e-6)
 
 
@@ -155,14 +155,14 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     with pytest.raises(BadParameter, match="no table with residual 1 on level 2 or below"):
         allocate_levels(spine.shapes, averaging, weights, allowed=allowed)
     weights[2, 1] = 0
-    assert allocate_levels(spine.shapes, averaging, weights, allowed=allowed).gap <= 1e-6
+    assert allocate_levels(spine.shapes, averaging, weights, allowed=allowed, gap=1e-6).gap <= 1e-6
 
 
 def test_only_children_need_no_measurement() -> None:
     spine = spine_of_widths([3], [1, 1, 1])
     allowed = np.array([[True], [True], [False]])
-    found = allocate_levels(spine.shapes, [[1.0]], np.ones((3, 1)), allowed=allowed)
-    upper = allocate_levels(spine_of_widths([3]).shapes, [[1.0]], [[1.0], [2.0]])
+    found = allocate_levels(spine.shapes, [[1.0]], np.ones((3, 1)), allowed=allowed, gap=1e-6)
+    upper = allocate_levels(spine_of_widths([3]).shapes, [[1.0]], [[1.0], [2.0]], gap=1e-6)
     assert np.isclose(found.objective, upper.objective, rtol=1e-5)
 
 

@@ -177,3 +177,8 @@ def test_a_long_circle_is_found_quickly() -> None:
     labels = [f"{i:06}" for i in range(many)]
     with pytest.raises(DiscreetError, match="and 99997 more: below themselves"):
         Spine.from_parents(["top", "leaf", *labels], [None, "top", *labels[1:], labels[0]], LEVELS)
+
+
+def test_a_deep_spine_is_no_circle() -> None:
+    labels = [f"{i:02}" for i in range(40)]
+    assert Spine.from_parents(labels, [None, *labels[:-1]], labels).sizes == (1,) * 40

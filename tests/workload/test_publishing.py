@@ -17,6 +17,7 @@ from discreet.accounting.currencies import Receipt
 from discreet.engines.base import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.events import compose
+from discreet.folders import create_folder
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit
@@ -25,7 +26,7 @@ from discreet.ledger.verify import verify
 from discreet.query.answer import Answer
 from discreet.testing import seeded_bits
 from discreet.workload import Publication, WorkloadPlan, WorkloadQuery, plan_workload, publish, publishing, read_workload
-from discreet.workload.publishing import _create_folder, execute_plan, make_table
+from discreet.workload.publishing import GUARANTEE_FILE, execute_plan, make_table
 from tests.support.people import session
 from tests.support.workloads import HEADS, TOML, make_workload, write_plan
 
@@ -260,9 +261,9 @@ def test_two_publications_into_one_folder_do_not_mix(force: bool, tmp_path: Path
     with ExitStack() as outer:
         refused = nullcontext() if force else pytest.raises(BadParameter, match="another publication got this name first")
         outer.enter_context(refused)
-        slow = outer.enter_context(_create_folder(to, force))
+        slow = outer.enter_context(create_folder(to, GUARANTEE_FILE, force=force))
         (slow / "guarantee.md").write_text("slow")
-        with _create_folder(to, force) as quick:
+        with create_folder(to, GUARANTEE_FILE, force=force) as quick:
             assert quick != slow
             (quick / "guarantee.md").write_text("quick")
         assert (to / "guarantee.md").read_text() == "quick"
@@ -277,7 +278,7 @@ def test_many_publications_into_one_folder_at_once(tmp_path: Path) -> None:
     def publish_once(i: int) -> None:
         start.wait()
         for _ in range(20):
-            with _create_folder(to, force=True) as place:
+            with create_folder(to, GUARANTEE_FILE, force=True) as place:
                 for name in ("guarantee.md", "a.csv", "b.csv"):
                     (place / name).write_text(str(i))
 

@@ -15,6 +15,7 @@ from discreet.cli import demo  # isort: skip
 from discreet.cli import ask  # isort: skip
 from discreet.cli import quote  # isort: skip
 from discreet.cli import login  # isort: skip
+from discreet.cli import tabulate  # isort: skip
 from discreet.cli import publish  # isort: skip
 from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
@@ -26,13 +27,14 @@ from discreet.cli import plan  # isort: skip
 from discreet.cli import epsilon  # isort: skip
 from discreet.cli import calibrate  # isort: skip
 from discreet.cli import verify  # isort: skip
+from discreet.cli import reproduce  # isort: skip
 from discreet.cli import audit  # isort: skip
 from discreet.cli import lab  # isort: skip
 from discreet.cli import help  # isort: skip
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "local", "login", "main",
-    "plan", "policy", "publish", "quote", "serve", "source", "verify",
+    "plan", "policy", "publish", "quote", "reproduce", "serve", "source", "tabulate", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000

@@ -80,8 +80,10 @@ PAGES = {
     "plan": "docs/planning.md#what-can-be-planned",
     "policy": "docs/asking.md#the-policy-file",
     "publish": "docs/publishing.md#the-plan-file",
+    "reproduce": "docs/tabulation.md#publishing",
     "serve": "docs/serve.md",
     "source": "docs/ledger.md#quarantine",
+    "tabulate": "docs/tabulation.md#what-can-be-tabulated",
     "verify": "docs/ledger.md#certificates",
 }
 """The page about the parameters of a command or of a group. Of other commands, each parameter has a page of its own."""
@@ -102,6 +104,7 @@ OWN_NAMES = {
     "plan": {"query": "question"},
     "publish": {"workload": "plan", "KEY": "key"},
     "source lift": {"source": "name"},
+    "tabulate": {"tables": "by", "columns": "computed"},
     "verify": {"certificate": "release", "public": "key"},
 }
 """Parameters of Python that only one command calls otherwise, by the parameter of the command."""

@@ -11,6 +11,7 @@ from discreet.cli.output import print_json, print_line, print_styled, show_progr
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
+    from discreet.accounting.cost import Cost
     from discreet.workload.forecast import Forecast, ForecastRow
     from discreet.workload.planning import TargetCost, WorkloadPlan
     from discreet.workload.publishing import Publication
@@ -52,13 +53,22 @@ def publish(
 
     --dry-run also shows what each error that you allow costs, and how much of
     the budget is missing; the ledger of the plan need not exist yet.
+
+    A plan with \\[tables.NAME] in place of queries publishes tables that add up
+    (`discreet tabulate`), and the noisy measurements behind them.
     """
     from discreet.workload.forecast import forecast_budgets
     from discreet.workload.planning import find_noise, price_targets, read_plan
     from discreet.workload.publishing import publish as write_publication
+    from discreet.workload.tabulations import has_tables
 
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
+    if has_tables(plan):
+        _publish_tables(
+            plan, to, yes=yes, dry_run=dry_run, force=force, fresh=fresh, key=key, spreadsheet=spreadsheet, json=json
+        )
+        return
     with show_progress("planning …"):
         opened = read_plan(plan, assume_account=dry_run)
     if not (yes or dry_run or sys.stdin.isatty()):
@@ -83,7 +93,7 @@ def publish(
             print_json(summary | _summarise_targets(solved, prices))
         return
     if solved.fits and not yes:
-        _confirm(solved)
+        _confirm(solved.cost)
     with show_progress("publishing …") as on_progress:
         published = write_publication(
             solved, to, force=force, fresh=fresh, key=key, spreadsheet=spreadsheet, progress=on_progress
@@ -104,12 +114,46 @@ def publish(
     )
 
 
-def _confirm(solved: "WorkloadPlan") -> None:
+def _publish_tables(
+    plan: str, to: str, *, yes: bool, dry_run: bool, force: bool, fresh: bool, key: str | None, spreadsheet: bool, json: bool
+) -> None:
+    """Publish a plan that has tables in place of queries."""
+    from discreet.cli.tabulate import print_plan, summarise_plan
+    from discreet.workload.tabulations import publish_tables, read_table_workload
+
+    with show_progress("planning …"):
+        workload = read_table_workload(plan)
+        solved = workload.plan()
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
+    summary = summarise_plan(solved)
+    if not json:
+        print_plan(solved)
+    if dry_run:
+        if json:
+            print_json(summary)
+        return
+    if not yes:
+        _confirm(solved.cost)
+    with show_progress("publishing …") as on_progress:
+        published = publish_tables(
+            workload, to, solved=solved, force=force, fresh=fresh, key=key, spreadsheet=spreadsheet, progress=on_progress
+        )
+    files = sorted(path.name for path in published.folder.iterdir())
+    if json:
+        print_json(summary | {"folder": str(published.folder), "free": published.free, "files": files})
+        return
+    print_line(f"Published {len(files)} files in {published.folder}.")
+    if published.free:
+        print_line("The ledger had recorded the measurements: nothing was charged.")
+
+
+def _confirm(cost: "Cost") -> None:
     from discreet._numbers import format_up
     from discreet.accounting.cost import format_at
 
-    epsilon = format_up(solved.cost.exact_epsilon[1], 3)
-    typer.confirm(f"Spend ε = {epsilon}{format_at(solved.cost.delta)} and publish?", abort=True, err=True)
+    epsilon = format_up(cost.exact_epsilon[1], 3)
+    typer.confirm(f"Spend ε = {epsilon}{format_at(cost.delta)} and publish?", abort=True, err=True)
 
 
 def _print_target_costs(plan: "WorkloadPlan", prices: "tuple[TargetCost, ...]") -> None:

@@ -476,7 +476,8 @@ class Spark(SqlEngine):
             raise self._to_engine_error(error) from None
 
     def _execute_blocks(self, statement: str, columns: int) -> "Iterator[CellBlock]":
-        """Fetch partition by partition, in their order. The thread that serves them inherits the job group."""
+        """Fetch partition by partition, in their order, so that one partition at a time is held. The thread that serves them
+        inherits the job group."""
         try:
             with self.job.track():
                 frame = self.session.sql(statement)

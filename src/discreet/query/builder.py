@@ -469,6 +469,7 @@ class Select:
     groups: tuple[ast.Grouping, ...] = ()
     joins: tuple[ast.Join, ...] = ()
     view: ast.View = ast.WHOLE_ANSWER
+    sets: tuple[tuple[str, ...], ...] = ()  # names of groupings, one set for each table; none of one table by all groups
 
     def select(self, **aggregates: AggregateLike) -> "Select":
         """Add aggregates, each by the name of its column in the answer."""
@@ -499,6 +500,24 @@ class Select:
                 raise QueryRefused(f"Keys are given for `{name}`, which is not grouped by", "name a grouping of this call")
         groups = [replace(each, keys=tuple(keys[each.name])) if keys and each.name in keys else each for each in groups]
         return replace(self, groups=(*self.groups, *groups))
+
+    def grouping_sets(self, *sets: Sequence[str]) -> "Select":
+        """Ask for several tables that add up, each by some of the groupings; () is the total.
+
+        >>> query = select(n=count()).group_by("dept", "ok").grouping_sets(("dept", "ok"), ("dept",), ())
+        >>> query.sets
+        (('dept', 'ok'), ('dept',), ())
+        """
+        known = [group.name for group in self.groups]
+        for each in sets:
+            if isinstance(each, str) or not isinstance(each, Sequence):
+                raise QueryRefused(
+                    "A set of groupings is a list of names", 'write grouping_sets(("dept", "ok"), ("dept",), ())'
+                )
+            for name in each:
+                if name not in known:
+                    raise QueryRefused(f"`{name}` is not grouped by", "name groupings of group_by")
+        return replace(self, sets=(*self.sets, *map(tuple, sets)))
 
     def join(self, table: str, *, on: str | tuple[str, str], left: bool = False) -> "Select":
         """Join a public table: `on` is a column of both tables, or (the one here, the one there)."""
@@ -555,7 +574,10 @@ class Select:
         where = None if self.condition is None else _resolve_names(self.condition.node, scope)
         aggregates = tuple((name, _resolve_aggregate(aggregate, scope)) for name, aggregate in self.aggregates)
         groups = tuple(replace(group, value=_resolve_names(group.value, scope)) for group in self.groups)
-        return ast.Query(table.name, aggregates, where, groups, scope.joins, self.view)
+        places = {group.name: i for i, group in enumerate(groups)}
+        margins = ast.sort_margins([places[name] for name in each] for each in self.sets)
+        margins = () if margins == (tuple(range(len(groups))),) else margins
+        return ast.Query(table.name, aggregates, where, groups, scope.joins, self.view, margins)
 
 
 def select(**aggregates: AggregateLike) -> Select:

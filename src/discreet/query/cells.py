@@ -29,7 +29,7 @@ at most k; and at most m entries that are not 0.
 For the cells themselves, entries of at most b give m·b² and 2m·b².
 
 A count of distinct units is no sum over cells where a unit may be in two of them, so it is refused unless m = 1. Keys that
-are not declared are refused too: the list of keys that occur would reveal that somebody has one. NULL is a key like any
+are not declared are refused too: the list of keys that occur would reveal that a unit has one. NULL is a key like any
 other, and only if it is declared; a column that a table sums over is not a key that is NULL.
 """
 
@@ -198,7 +198,7 @@ def _list_declared_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...]
         if keys is None:
             raise QueryRefused(
                 f"The keys of `{group.name}` are not declared, and a tabulation shows all of them, also empty ones",
-                f"declare them: keys={{{group.name!r}: [...]}}, or --keys {group.name}=a,b,c",
+                f"declare them: keys={{{group.name!r}: [...]}}",
             )
         columns.append(keys)
     return tuple(columns)

@@ -52,7 +52,7 @@ def bounded_spec(bounded: BoundedQuery, source: str, label: str | None = None) -
         "source": source,
         "table": bounded.table.name,
         "question": to_sql(bounded.query, bounded.table.unit),
-        "keys": _hash_keys(bounded.keys),
+        "keys": hash_keys(bounded.keys),
         "unit": bounded.table.unit,
         "neighbours": bounded.neighbours.definition,
         "max_groups": bounded.max_groups,
@@ -83,7 +83,7 @@ def noise_spec(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def _hash_keys(keys: Sequence[tuple[Key, ...]] | None) -> str | None:
+def hash_keys(keys: Sequence[tuple[Key, ...]] | None) -> str | None:
     """Return the hash of all combinations of keys; of a product, which may be too long to be listed, that of its columns."""
     if isinstance(keys, KeyProduct):
         return _hash_repr({"product": [[key_to_json(key) for key in column] for column in keys.columns]})

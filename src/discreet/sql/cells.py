@@ -72,7 +72,7 @@ class CellStatement(Statement):
             missing = exp.Is(this=self._key(index), expression=exp.Null())
             ifs.append(exp.If(this=missing, true=int_literal(listed.index(None))))
         if _is_joined(listed):
-            code: SQL = cast(column("code", f"keys{index}"), exp.DType.INT)
+            code = column("code", f"keys{index}")
             return exp.Case(ifs=ifs, default=code) if ifs else code
         if (ends := _find_range(listed)) is not None:
             distance = exp.Sub(this=cast(self._key(index), exp.DType.BIGINT), expression=int_literal(ends[0]))
@@ -108,7 +108,7 @@ class CellStatement(Statement):
         texts = [*map(str, known)]
         separator = next(each for each in SEPARATORS if not any(each in text for text in texts))
         parts = self.dialect.split(exp.Literal.string(separator.join(texts)), exp.Literal.string(separator))
-        part, place = column("part"), column("place")
+        part, place = column("part"), cast(column("place"), exp.DType.INT)
         key: SQL = self.dialect.order_bytewise(part) if isinstance(known[0], str) else cast(part, _type_of(known[0]))
         if None in listed and listed.index(None) < len(known):  # keys after NULL move up
             after = exp.GTE(this=place, expression=int_literal(listed.index(None)))

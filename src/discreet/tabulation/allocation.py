@@ -124,9 +124,11 @@ def round_sigmas(allocation: Allocation, budget: Number) -> dict[Margin, Fractio
     True
     """
     limit = check_positive(budget, "budget")
-    parts = {margin: Fraction(each) for margin, each in allocation.precisions.items()}
-    total = sum(parts.values())
-    return {margin: 1 / _root_down(limit * part / total) for margin, part in parts.items()}
+    ratios = {margin: each.as_integer_ratio() for margin, each in allocation.precisions.items()}
+    common = max(bottom for _, bottom in ratios.values())  # all are powers of two
+    parts = {margin: top * (common // bottom) for margin, (top, bottom) in ratios.items()}
+    divisor = limit.denominator * sum(parts.values())
+    return {margin: 1 / _root_down(limit.numerator * part, divisor) for margin, part in parts.items()}
 
 
 def sigmas_for_errors(allocation: Allocation) -> dict[Margin, Fraction]:
@@ -141,11 +143,11 @@ def sigmas_for_errors(allocation: Allocation) -> dict[Margin, Fraction]:
     return {margin: sigma_for_variance(1 / Fraction(each)) for margin, each in allocation.precisions.items()}
 
 
-def _root_down(square: Fraction) -> Fraction:
-    """The square root, rounded down to ROOT_BITS significant bits."""
-    shift = ROOT_BITS - (square.numerator.bit_length() - square.denominator.bit_length()) // 2
-    scaled = square * Fraction(4) ** shift
-    return Fraction(isqrt(scaled.numerator // scaled.denominator)) / Fraction(2) ** shift
+def _root_down(top: int, bottom: int) -> Fraction:
+    """The square root of a quotient, rounded down to about ROOT_BITS significant bits."""
+    shift = ROOT_BITS - (top.bit_length() - bottom.bit_length()) // 2
+    quotient = (top << 2 * shift) // bottom if shift >= 0 else top // (bottom << -2 * shift)
+    return Fraction(isqrt(quotient)) / Fraction(2) ** shift
 
 
 def _check_positive_values(name: str, values: Mapping[Margin, float], *, allow_zero: bool) -> dict[Margin, float]:

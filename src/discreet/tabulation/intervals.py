@@ -13,7 +13,7 @@ and D those with discrete noise; V_R = Σ_R l²σ², L = Σ_R l² and V_D = Σ_D
    because its Fourier coefficients are positive. So U = Σ_R l_j u_j + Σ_D l_j z_j has E e^{sU} ≤ e^{s²W/2}, W = L/4 + V_D,
    and P(|U| > t) ≤ 2·e^{−t²/2W}. G and U depend on each other; a union bound does not mind: with β₁ + β₂ = β, |G + U| ≤
    z_{1−β₁/2}·√V_R + √(2W·ln(2/β₂)) with probability at least 1 − β.
-2. Σ_R l_j u_j and G together: for conjugate exponents p, q, E e^{s(G+U)} ≤ (E e^{psG})^{1/p}(E e^{qsU})^{1/q} ≤
+2. Let T = Σ_R l_j u_j. For conjugate exponents p, q, E e^{s(G+T)} ≤ (E e^{psG})^{1/p}(E e^{qsT})^{1/q} ≤
    exp(s²(p·V_R + q·L/4)/2) (Hölder), which the best p makes exp(s²(√V_R + ½√L)²/2). The noises of D are independent and add
    V_D. So |G + U| ≤ √(2·((√V_R + ½√L)² + V_D)·ln(2/β)) with probability at least 1 − β.
 

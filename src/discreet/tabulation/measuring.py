@@ -5,7 +5,7 @@ what may be published, are the noisy tables: every estimate follows from them.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -47,9 +47,10 @@ def sum_cells(blocks: Iterable[CellBlock], sizes: Sequence[int], margins: Iterab
     largest = [a for a in by_length if not any(set(a) < set(b) for b in by_length)]
     tables = {margin: np.zeros(count_cells(sizes, margin), np.int64) for margin in largest}
     for block in blocks:
+        count = _choose_counting(block.counts)
         columns = [np.ascontiguousarray(block.codes[:, i]) for i in range(len(sizes))]
         for margin, table in tables.items():
-            table += _count(columns, block.counts, sizes, margin)
+            table += count(_number_cells(columns, sizes, margin, len(block)), len(table))
     found = {margin: table.reshape(shape_of(sizes, margin)) for margin, table in tables.items()}
     for margin in by_length:
         if margin not in found:
@@ -58,18 +59,31 @@ def sum_cells(blocks: Iterable[CellBlock], sizes: Sequence[int], margins: Iterab
     return found
 
 
-def _count(columns: Sequence[Ints], counts: Ints, sizes: Sequence[int], margin: Margin) -> Ints:
-    """The table of one block of cells, flat."""
-    place = np.zeros(len(counts), np.int64)
-    for i in margin:
-        place *= sizes[i]
+def _number_cells(columns: Sequence[Ints], sizes: Sequence[int], margin: Margin, rows: int) -> Ints:
+    """The number of the cell of a table that each row belongs to, the last column changing first."""
+    if not margin:
+        return np.zeros(rows, np.int64)
+    first, *others = margin
+    place = columns[first]
+    for i in others:
+        place = place * sizes[i]
         place += columns[i]
-    cells = count_cells(sizes, margin)
-    if int(counts.sum(dtype=object)) < MAX_EXACT:
-        return np.bincount(place, weights=counts, minlength=cells).astype(np.int64)
-    table = np.zeros(cells, np.int64)
-    np.add.at(table, place, counts)
-    return table
+    return place
+
+
+def _choose_counting(counts: Ints) -> Callable[[Ints, int], Ints]:
+    """How counts are added up by cell: as they are, or as doubles where these count exactly, which is quicker."""
+    if (counts == 1).all():
+        return lambda place, cells: np.bincount(place, minlength=cells)
+    if float(np.abs(counts).sum(dtype=np.float64)) < MAX_EXACT / 2:
+        return lambda place, cells: np.bincount(place, weights=counts, minlength=cells).astype(np.int64)
+
+    def add(place: Ints, cells: int) -> Ints:
+        table = np.zeros(cells, np.int64)
+        np.add.at(table, place, counts)
+        return table
+
+    return add
 
 
 @dataclass(frozen=True)

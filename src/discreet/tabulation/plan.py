@@ -40,7 +40,7 @@ from discreet.tabulation.allocation import Allocation, allocate, allocate_for_er
 from discreet.tabulation.intervals import CountNoise, ErrorModel, NoiseParts, choose_noise
 from discreet.tabulation.margins import Ints, Margin, count_cells
 from discreet.tabulation.measuring import TabulationJob, make_event, noise_to_json
-from discreet.tabulation.wanted import TablesLike, Wanted, read_wanted
+from discreet.tabulation.wanted import TablesLike, WantedTables, read_wanted
 
 SIGMA_DIGITS = 5
 """Digits of a σ."""
@@ -54,7 +54,7 @@ class TabulationPlan:
     """A tabulation with its noise and its cost: all that is known before it is charged."""
 
     session: Session
-    wanted: Wanted
+    wanted: WantedTables
     noises: Mapping[Margin, CountNoise]  # of each table that is measured
     terms: ChargeTerms
     confidence: float
@@ -141,7 +141,7 @@ def plan_tabulation(
     return plan(session, wanted, terms, level)
 
 
-def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, wanted: Wanted) -> ChargeTerms:
+def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, wanted: WantedTables) -> ChargeTerms:
     budget = session.account.budget
     if epsilon is None:
         if wanted.tables[0].error is None:
@@ -165,7 +165,7 @@ def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, 
     return ChargeTerms.of(exact, exact_delta, session)
 
 
-def _plan_by_weights(session: Session, wanted: Wanted, terms: ChargeTerms, confidence: float) -> TabulationPlan:
+def _plan_by_weights(session: Session, wanted: WantedTables, terms: ChargeTerms, confidence: float) -> TabulationPlan:
     """The least weighted variance that the budget buys."""
     sizes = wanted.bounded.keys.sizes
     weights: dict[Margin, float] = {}
@@ -185,7 +185,7 @@ def _plan_by_weights(session: Session, wanted: Wanted, terms: ChargeTerms, confi
     return TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
 
 
-def _plan_by_errors(session: Session, wanted: Wanted, terms: ChargeTerms, confidence: float) -> TabulationPlan:
+def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, confidence: float) -> TabulationPlan:
     """The least cost at which every half-width is within its error."""
     sizes, step = wanted.bounded.keys.sizes, wanted.bounded.statistic.step_size(wanted.bounded.table)
     errors: dict[Margin, float] = {}

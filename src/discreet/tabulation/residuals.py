@@ -97,10 +97,10 @@ class Residuals:
         """
         kept = drop_single_columns(self.sizes, check_margin(margin, len(self.sizes)))
         check_estimable(self.precisions, kept)
-        cells, out = count_cells(self.sizes, kept), self.parts[kept].copy()
+        out = self.parts[kept].copy()
         for b in list_subsets(kept)[:-1]:
-            part = self.parts[b] * (count_cells(self.sizes, b) / cells)
-            out += part.reshape([self.sizes[i] if i in b else 1 for i in kept])
+            part = self.parts[b]
+            out += (part * (part.size / out.size)).reshape([self.sizes[i] if i in b else 1 for i in kept])
         return out.reshape(shape_of(self.sizes, margin))
 
     def rebuild_all(self, margins: Iterable[Margin]) -> Iterator[tuple[Margin, Floats]]:
@@ -205,25 +205,24 @@ def _add_batch(
     stack = _stack(batch)
     margins = [drop_single_columns(sizes, margin) for margin, _ in batch]
     weights = np.array([precisions[margin] for margin, _ in batch])
+    flat = abs(stack.reshape(len(batch), -1).astype(np.float64))
+    largest, total = (weights * flat.max(axis=1)).tolist(), (weights * flat.sum(axis=1)).tolist()
     for axes, sums in _sum_down(stack):
-        share = prod(sums.shape[1:]) / prod(stack.shape[1:])
-        each = weights * share
-        weighted = sums.astype(np.float64) * each.reshape(-1, *(1 for _ in axes))
-        flat = weighted.reshape(len(batch), -1)
-        largest = np.maximum(flat.max(axis=1), -flat.min(axis=1)).tolist()
+        share = prod(sums.shape[1:]) / flat.shape[1]
+        weighted = sums.astype(np.float64)  # a copy: the sums are exact integers until here
+        weighted *= (weights * share).reshape(-1, *(1 for _ in axes))
         for place, margin in enumerate(margins):
             b = tuple([margin[axis] for axis in axes])
             parts[b] += weighted[place]
-            scales[b] += largest[place]
+            scales[b] += min(largest[place], total[place] * share)  # no sum of N cells is more than N times the largest
             terms[b] += 1
 
 
 def _stack(batch: list[tuple[Margin, NDArray[Any]]]) -> NDArray[Any]:
     """The tables as one array of int64; of Python's integers where sums may not fit."""
-    cells = batch[0][1].size
-    largest = max(max(-int(table.min()), int(table.max())) for _, table in batch)
-    kind: Any = np.int64 if largest * cells < 1 << 63 else object
-    return np.stack([table.astype(kind) for _, table in batch])
+    stack = np.stack([table for _, table in batch]) if len(batch) > 1 else batch[0][1][np.newaxis]
+    largest = max(-int(stack.min()), int(stack.max()))
+    return stack.astype(np.int64 if largest * batch[0][1].size < 1 << 63 else object, copy=False)
 
 
 def _sum_down(stack: NDArray[Any]) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
@@ -236,7 +235,7 @@ def _sum_down(stack: NDArray[Any]) -> Iterator[tuple[tuple[int, ...], NDArray[An
         for axes in combinations(range(width), length):
             extra = min((axis for axis in range(width) if axis not in axes), key=lambda axis: shape[axis])
             whole = tuple(sorted((*axes, extra)))
-            known[axes] = np.asarray(larger[whole].sum(axis=1 + whole.index(extra)))
+            known[axes] = np.add.reduce(larger[whole], axis=1 + whole.index(extra))
             yield axes, known[axes]
 
 

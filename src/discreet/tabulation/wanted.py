@@ -47,7 +47,7 @@ TablesLike: TypeAlias = QueryLike | Iterable[TableLike] | Mapping[str, TableLike
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedTables:
     """The tables of a tabulation, with their margins, over cells whose contributions are bounded once."""
 
     tables: tuple[WantedTable, ...]
@@ -67,7 +67,7 @@ def read_wanted(
     columns: Mapping[str, str] | None = None,
     where: str | None = None,
     weight: str | None = None,
-) -> Wanted:
+) -> WantedTables:
     """Return what is asked for. Refuse tables that cannot be made, before anything is charged.
 
     `tables` is a query with GROUPING SETS, CUBE or ROLLUP; or a list of columns or lists of columns; or these by the name
@@ -85,14 +85,14 @@ def read_wanted(
     names = list(dict.fromkeys(name for table in wanted for name in table.by))
     query = read_query(_write_sql(names, columns or {}, where, weight, session.table), session.table)
     bounded = bound_cells(query, session.table, session.neighbours)
-    return Wanted(wanted, tuple(tuple(sorted(map(names.index, table.by))) for table in wanted), bounded)
+    return WantedTables(wanted, tuple(tuple(sorted(map(names.index, table.by))) for table in wanted), bounded)
 
 
-def _read_sql(query: QueryLike, session: Session) -> Wanted:
+def _read_sql(query: QueryLike, session: Session) -> WantedTables:
     bounded = bound_cells(read_query(query, session.table), session.table, session.neighbours)
     names = [group.name for group in bounded.query.groups]
     wanted = tuple(WantedTable(tuple(names[i] for i in margin)) for margin in bounded.margins)
-    return Wanted(wanted, bounded.margins, bounded)
+    return WantedTables(wanted, bounded.margins, bounded)
 
 
 def _list_tables(tables: Iterable[TableLike] | Mapping[str, TableLike]) -> tuple[WantedTable, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._numbers import ceil_digits, format_down, format_up, to_rational
 from discreet.accounting.basic import Point
-from discreet.accounting.cost import SHOWN_DIGITS, format_at
+from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
@@ -22,6 +22,7 @@ from discreet.query.calibrate import explain_raised_epsilon
 from discreet.query.contribution import explain_sensitivity, list_clipped
 from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.query.series import has_histogram
+from discreet.session.session import Session
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
 from discreet.workload.planning import WorkloadPlan
@@ -40,9 +41,9 @@ def format_guarantee(
     parts = [
         f"# {escape_markdown(plan.workload.title or 'A publication')}: privacy guarantee",
         _describe_guarantee(plan, answers),
-        _describe_meaning(plan, answers),
+        describe_meaning(plan.session, _published_point(answers)),
         _describe_bounds(plan),
-        _describe_limits(plan, answers),
+        describe_limits(plan.session, _published_point(answers)),
         _describe_intervals(plan, answers),
         _describe_tables(plan, answers, missing_charts),
         _describe_provenance(plan, answers, certificate),
@@ -51,12 +52,17 @@ def format_guarantee(
 
 
 def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
-    table, point = plan.session.table, _published_point(answers)
-    label = "" if plan.session.label is None else f", labelled {format_markdown_code(plan.session.label)}"
+    return describe_guarantee(plan.session, _published_point(answers), len(plan.bounded_queries))
+
+
+def describe_guarantee(session: Session, point: Point, tables: int) -> str:
+    """Say which ε and δ all tables have together, and for whom."""
+    table = session.table
+    label = "" if session.label is None else f", labelled {format_markdown_code(session.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
     assumption = "" if table.unit_columns else f" {ROW_UNIT_NOTE}"
     return (
-        f"All {len(plan.bounded_queries)} tables together are differentially private with **ε = "
+        f"All {tables} tables together are differentially private with **ε = "
         f"{format_up(point.epsilon, SHOWN_DIGITS)}**"
         f"{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are about the rows of "
         f"{format_markdown_code(table.name)}{label}.{assumption}"
@@ -64,16 +70,21 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
 
 
 def _published_point(answers: WorkloadAnswers) -> Point:
+    return published_point(answers.cost)
+
+
+def published_point(cost: Cost) -> Point:
     """ε and δ as they are printed. Both are rounded up, so what follows from them holds."""
-    return Point(float(ceil_digits(answers.cost.epsilon.upper, 3)), ceil_digits(answers.cost.delta, 3))
+    return Point(float(ceil_digits(cost.epsilon.upper, 3)), ceil_digits(cost.delta, 3))
 
 
 # -- what ε and δ mean ------------------------------------------------------------------------------------------------------
 
 
-def _describe_meaning(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
-    unit, point = escape_markdown(plan.session.table.unit), _published_point(answers)
-    replace = plan.session.neighbours is Neighbours.REPLACE
+def describe_meaning(session: Session, point: Point) -> str:
+    """Say what ε and δ mean for one unit."""
+    unit = escape_markdown(session.table.unit)
+    replace = session.neighbours is Neighbours.REPLACE
     lines = ["## What it means\n", *(_explain_replace if replace else _explain_add_remove)(unit, point)]
     if point.delta:
         lines.append("- δ: the probability of a conclusion may exceed this bound, but by no more than δ.")
@@ -145,8 +156,9 @@ def _clips_values(plan: WorkloadPlan) -> bool:
     return any(map(list_clipped, plan.bounded_queries))
 
 
-def _describe_limits(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
-    unit, point = escape_markdown(plan.session.table.unit), _published_point(answers)
+def describe_limits(session: Session, point: Point) -> str:
+    """Say what is not protected."""
+    unit = escape_markdown(session.table.unit)
     three = group_privacy(point, 3)
     growth = ", and δ is multiplied by 1 + e^ε + … + e^((k−1)ε)" if point.delta else ""
     figures = f"ε = {format_up(three.epsilon, SHOWN_DIGITS)}" + (
@@ -229,17 +241,22 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
             "compares the tables with it. It "
             "states the same ε with all digits."
         )
-        guarantee = certificate["guarantee"]
-        so_far, account = guarantee["so_far"], escape_markdown(guarantee["account"])
-        lines.append(
-            f"Together with all that account {account} released up to entry {so_far['entry']}: ε = "
-            f"{format_up(float(so_far['epsilon']), 3)}{format_at(plan.session.delta)}. "
-            f"The account adds up {answers.cost.currency.symbol}, which also "
-            "covers queries that were chosen after seeing earlier answers."
-        )
+        lines.append(describe_account(certificate, answers.cost, plan.session))
     if any(answer.tainted for answer in answers.answers):
         lines.append("\n**Made with seeded bits: for tests, never for publication.**")
     return "\n".join(lines)
+
+
+def describe_account(certificate: dict[str, Any], cost: Cost, session: Session) -> str:
+    """Say what the account released so far, this publication included."""
+    guarantee = certificate["guarantee"]
+    so_far, account = guarantee["so_far"], escape_markdown(guarantee["account"])
+    return (
+        f"Together with all that account {account} released up to entry {so_far['entry']}: ε = "
+        f"{format_up(float(so_far['epsilon']), 3)}{format_at(session.delta)}. "
+        f"The account adds up {cost.currency.symbol}, which also "
+        "covers queries that were chosen after seeing earlier answers."
+    )
 
 
 def _explain_again(has_ledger: bool) -> str:

@@ -10,25 +10,22 @@ repeated: with a ledger it is not charged again, and recorded answers are writte
 
 import json
 import os
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from errno import EEXIST, ENOTEMPTY
 from fractions import Fraction
 from importlib import import_module
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from discreet._numbers import check_confidence, floor_digits
 from discreet.accounting.cost import SHOWN_DIGITS, Cost
 from discreet.accounting.currencies import amount_or_zero, largest_epsilon
 from discreet.engines.base import about, owner_log
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded, DiscreetError
+from discreet.folders import create_folder, resolve_folder
 from discreet.formats import missing_library_error, to_csv, write_parquet
 from discreet.ledger import open_ledger
 from discreet.ledger.account import state_in_epsilon
@@ -37,7 +34,7 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import Debit
 from discreet.ledger.keys import SigningKey, is_accepted_signer, load_key, resolve_key_path
 from discreet.noise import Bits
-from discreet.paths import exists, read_text, resolve
+from discreet.paths import exists, read_text
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.record import LedgerReference
 from discreet.query.series import has_histogram, to_long_table
@@ -155,8 +152,8 @@ def publish(
     for library, extra in (("pyarrow", "discreet[arrow]"), ("vl_convert", "discreet[plot]")):
         _require_library(library, extra)
     signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
-    folder = _resolve_folder(Path(to))
-    with _create_folder(folder, force) as place:
+    folder = resolve_folder(Path(to))
+    with create_folder(folder, GUARANTEE_FILE, force=force) as place:
         try:
             answers = execute_plan(plan, fresh=fresh, bits=bits, progress=progress)
         except BudgetExceeded as over:
@@ -245,88 +242,6 @@ def _make_certificate(plan: WorkloadPlan, answers: WorkloadAnswers, signing_key:
         software=f"discreet {version('discreet')}",
         key=signing_key,
     )
-
-
-# -- the folder -------------------------------------------------------------------------------------------------------------
-
-
-def _resolve_folder(to: Path) -> Path:
-    """Return the real path of the folder, following links."""
-    return resolve(to, lambda reason: BadParameter("folder", repr(str(to)), reason, "name another folder"))
-
-
-@contextmanager
-def _create_folder(to: Path, force: bool) -> Iterator[Path]:
-    """Yield a hidden folder to fill, and rename it when it is complete.
-
-    No incomplete folder ever has the name, and an earlier publication is removed only when the new one has its name.
-    """
-    if os.path.exists(to) and not force:
-        raise BadParameter("folder", str(to), "it exists", "name another folder, or replace it with force=True")
-    if os.path.exists(to) and Path.cwd().is_relative_to(to):
-        raise BadParameter("folder", str(to), "it is the current folder", "name another, or change to another folder")
-    if _holds_no_publication(to):
-        raise BadParameter(
-            "folder",
-            str(to),
-            f"not a publication (it has no {GUARANTEE_FILE}), so it is not replaced",
-            "name another folder",
-        )
-    mark = uuid4().hex[:12]  # two publications at once use different hidden folders
-    part, old = (to.with_name(f".{to.name}.{mark}.{what}") for what in ("part", "old"))
-    try:
-        part.mkdir(parents=True)
-    except OSError as error:
-        raise BadParameter("folder", str(to), f"cannot be created ({error.strerror})", "name another folder") from None
-    try:
-        yield part
-        _rename_into_place(part, to, old, force)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def _holds_no_publication(to: Path) -> bool:
-    """Whether the folder exists and is not a publication; checked again if it is replaced meanwhile.
-
-    A folder that cannot be read is refused.
-    """
-    try:
-        while True:
-            inode = to.stat().st_ino
-            if (to / GUARANTEE_FILE).is_file():
-                return False
-            if to.stat().st_ino == inode:
-                return True
-    except PermissionError as error:
-        reason = f"it cannot be read ({error.strerror}), so it is not replaced"
-        raise BadParameter("folder", str(to), reason, "name another folder") from None
-    except OSError:  # it does not exist, or cannot: then mkdir raises
-        return False
-
-
-def _rename_into_place(part: Path, to: Path, old: Path, force: bool) -> None:
-    """Rename the complete folder. Of several publications at once with `force`, each replaces the one before."""
-    try:
-        while True:
-            try:
-                part.rename(to)
-                break
-            except OSError as error:
-                if not force or error.errno not in (ENOTEMPTY, EEXIST):
-                    raise
-            with suppress(FileNotFoundError):  # another publication has moved it away
-                shutil.rmtree(old, ignore_errors=True)
-                to.rename(old)
-    except OSError as error:
-        if os.path.exists(old):
-            with suppress(OSError):
-                old.rename(to)
-        taken = error.errno in (ENOTEMPTY, EEXIST)
-        reason = "another publication got this name first" if taken else f"it cannot be renamed ({error.strerror})"
-        raise BadParameter(
-            "folder", str(to), reason, "publish to another folder; recorded answers of a ledger are not charged again"
-        ) from None
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _require_library(library: str, extra: str) -> None:

@@ -6,7 +6,8 @@ the file, and every error names the key that it is about.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -130,19 +131,13 @@ class WorkloadQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload(SourceOptions):
-    """One source with its options, several queries, one budget.
+class PlanOptions(SourceOptions, ABC):
+    """One source with its options, and one budget: what every plan has, whatever it asks for.
 
     `epsilon` and `delta` are the most that all of it may cost. Without a ledger the plan is charged at one point of its
     certified curve, ε at this δ; with one, in the currency of the account, which has its own δ unless it is a pure one.
-
-    >>> everybody = WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=20)
-    >>> Workload(source="people.csv", unit="id", epsilon=1, questions=(everybody, everybody))
-    Traceback (most recent call last):
-    discreet.errors.BadParameter: questions.all is given twice: a query's name is also that of its files. Take another.
     """
 
-    questions: tuple[WorkloadQuery, ...]
     epsilon: Number
     delta: Number = 0
     currency: Currency | str | None = None
@@ -172,21 +167,9 @@ class Workload(SourceOptions):
                     )
         problems.raise_all()
 
+    @abstractmethod
     def _check_names(self) -> None:
-        listed = self.questions
-        if not isinstance(listed, list | tuple) or not all(isinstance(query, WorkloadQuery) for query in listed):
-            reason, hint = "not a list of queries", 'give [WorkloadQuery("all", "SELECT COUNT(*) AS n FROM people")]'
-            raise BadParameter("questions", f"of type {type(listed).__name__}", reason, hint)
-        if not self.questions or len(self.questions) > MAX_QUERIES:
-            raise BadParameter(
-                "questions", len(self.questions), "the number of queries is out of range", f"give 1 to {MAX_QUERIES:,}"
-            )
-        seen: set[str] = set()
-        for query in self.questions:
-            if query.name.lower() in seen:
-                reason = "a query's name is also that of its files"
-                raise BadParameter(query.toml_key(), "given twice", reason, "take another")
-            seen.add(query.name.lower())
+        """Refuse what is asked for, if its names are wrong."""
 
     def open_session(self, account: "tuple[Account, Fraction] | None" = None) -> Session:
         """Open the source, and the account unless it is given. No query runs."""
@@ -241,12 +224,41 @@ class Workload(SourceOptions):
                 yield from ((f"{option}.{name}", place) for name, place in value.items())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload(PlanOptions):
+    """One source with its options, several queries, one budget.
+
+    >>> everybody = WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=20)
+    >>> Workload(source="people.csv", unit="id", epsilon=1, questions=(everybody, everybody))
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: questions.all is given twice: a query's name is also that of its files. Take another.
+    """
+
+    questions: tuple[WorkloadQuery, ...]
+
+    def _check_names(self) -> None:
+        listed = self.questions
+        if not isinstance(listed, list | tuple) or not all(isinstance(query, WorkloadQuery) for query in listed):
+            reason, hint = "not a list of queries", 'give [WorkloadQuery("all", "SELECT COUNT(*) AS n FROM people")]'
+            raise BadParameter("questions", f"of type {type(listed).__name__}", reason, hint)
+        if not self.questions or len(self.questions) > MAX_QUERIES:
+            raise BadParameter(
+                "questions", len(self.questions), "the number of queries is out of range", f"give 1 to {MAX_QUERIES:,}"
+            )
+        seen: set[str] = set()
+        for query in self.questions:
+            if query.name.lower() in seen:
+                reason = "a query's name is also that of its files"
+                raise BadParameter(query.toml_key(), "given twice", reason, "take another")
+            seen.add(query.name.lower())
+
+
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|(^|[?&\s])\w*password\s*=", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|spark:", re.IGNORECASE)
 
 _PATH_OPTIONS = [name for name, spec in WRITTEN_OPTIONS.items() if spec.is_path]
 TABLE_KEYS = {name for name, spec in WRITTEN_OPTIONS.items() if spec.kind is dict} | {"budget", "questions"}
-TOP_LEVEL_KEYS = WRITTEN_OPTIONS.keys() | TABLE_KEYS | {"title", "confidence"}
+TOP_LEVEL_KEYS = (WRITTEN_OPTIONS.keys() | TABLE_KEYS | {"title", "confidence"}) - {"questions"}
 BUDGET_KEYS = {"epsilon", "delta", "currency", "ledger", "account", "id"}
 QUERY_KEYS = {"sql", "error", "size", "weight"}
 TEXT_KEYS = {name for name, spec in WRITTEN_OPTIONS.items() if spec.kind is str} | {
@@ -297,24 +309,11 @@ def parse_workload(text: str, beside: Path) -> Workload:
 def parse_sound_parts(text: str, beside: Path, name: str = "this text") -> tuple[Workload | None, Problems]:
     """Parse a plan.toml as far as it is sound: what is left of it as a workload, if anything, and every problem."""
     problems = Problems()
-    try:
-        plan = tomllib.loads(text, parse_float=Decimal)
-    except (ValueError, ArithmeticError) as mistake:
-        with problems.collect():
-            raise BadParameter("plan", name, f"not TOML ({mistake})", "correct that line") from None
+    plan = load_toml(text, name, problems)
+    if plan is None:
         return None, problems
-    top = _parse_table(plan, "", TOP_LEVEL_KEYS, beside, problems)
-    budget = _parse_table(top.pop("budget", {}), "budget", BUDGET_KEYS, beside, problems)
+    top, budget = parse_options(plan, {"questions"}, beside, problems)
     questions = top.pop("questions", {})
-    for key, table, given, example in (
-        ("source", top, plan, 'source = "people.csv"'),
-        ("budget.epsilon", budget, plan.get("budget", {}), "epsilon = 1 in [budget]"),
-    ):
-        name = key.removeprefix("budget.")
-        if name not in table:
-            with problems.collect():
-                _require_key(name, key, given, "a plan needs it", f"write {example}")
-            table[name] = PLACEHOLDERS[key]
     queries = []
     for name, fields in questions.items():
         with problems.collect():
@@ -325,6 +324,35 @@ def parse_sound_parts(text: str, beside: Path, name: str = "this text") -> tuple
             questions=tuple(queries) or (PLACEHOLDERS["questions"],) * bool(questions), text=text, **top, **budget
         )
     return workload if queries else None, problems
+
+
+def load_toml(text: str, name: str, problems: Problems) -> dict[str, Any] | None:
+    """Parse TOML, decimals exactly; None, and a problem, if it is not TOML."""
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as mistake:
+        reason = "nested too deeply" if isinstance(mistake, RecursionError) else str(mistake)
+        with problems.collect():
+            raise BadParameter("plan", name, f"not TOML ({reason})", "correct that line") from None
+        return None
+
+
+def parse_options(
+    plan: dict[str, Any], own_keys: Set[str], beside: Path, problems: Problems
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the sound fields of a plan, with those of its budget apart. `own_keys` are those of what it asks for."""
+    top = parse_fields(plan, "", TOP_LEVEL_KEYS | own_keys, beside, problems)
+    budget = parse_fields(top.pop("budget", {}), "budget", BUDGET_KEYS, beside, problems)
+    for key, table, given, example in (
+        ("source", top, plan, 'source = "people.csv"'),
+        ("budget.epsilon", budget, plan.get("budget", {}), "epsilon = 1 in [budget]"),
+    ):
+        name = key.removeprefix("budget.")
+        if name not in table:
+            with problems.collect():
+                _require_key(name, key, given, "a plan needs it", f"write {example}")
+            table[name] = PLACEHOLDERS[key]
+    return top, budget
 
 
 PLACEHOLDERS: dict[str, Any] = {
@@ -342,7 +370,7 @@ def _require_key(name: str, key: str, given: Any, reason: str, hint: str) -> Non
 def _parse_query(name: str, fields: Any, beside: Path, problems: Problems) -> list[WorkloadQuery]:
     """Return the query if it has its SQL."""
     key = f"questions.{name}"
-    found = _parse_table(fields, key, QUERY_KEYS, beside, problems)
+    found = parse_fields(fields, key, QUERY_KEYS, beside, problems)
     _require_key("sql", f"{key}.sql", fields, "a query needs its SQL", 'write sql = "SELECT …"')
     if "sql" not in found:
         return []
@@ -353,7 +381,7 @@ def _parse_query(name: str, fields: Any, beside: Path, problems: Problems) -> li
     return []
 
 
-def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path, problems: Problems) -> dict[str, Any]:
+def parse_fields(table: Any, where: str, allowed: Set[str], beside: Path, problems: Problems) -> dict[str, Any]:
     """The sound fields of a table of the plan: known keys, texts where texts belong, paths made relative to `beside`."""
     found: dict[str, Any] = {}
     if not isinstance(table, dict):
@@ -375,7 +403,7 @@ def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path, prob
     return found
 
 
-def _suggest_key(name: str, allowed: "set[str]") -> str:
+def _suggest_key(name: str, allowed: Set[str]) -> str:
     if near := get_close_matches(name, allowed, 1):
         return f"did you mean {near[0]}?"
     *others, last = sorted(allowed)

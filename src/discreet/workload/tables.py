@@ -11,6 +11,7 @@ the table is INVALID; if it does, the verdict names the rows that are missing an
 
 import csv
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -26,11 +27,18 @@ from discreet.formats import to_csv
 from discreet.ledger.chain import Ledger
 from discreet.ledger.verify import CheckedClaim, Verification, verify
 from discreet.paths import read_text
-from discreet.query.record import from_record
+from discreet.query.cells import KeyProduct
+from discreet.query.record import from_record, hash_keys
 from discreet.query.validate import INTERVAL_SUFFIXES
+from discreet.tabulation.files import MEASUREMENTS_FILE, Measurements, reproduce
+from discreet.tabulation.measuring import noise_from_json, noise_to_json, unpack
 from discreet.workload.publishing import GUARANTEE_FILE, make_table
 
 NOT_SIGNED = "that the names of the files, the charts, guarantee.md and plan.toml describe these tables: they are not signed"
+NOT_SIGNED_KEYS = (
+    "that the names of tables and columns in measurements.json, guarantee.md and plan.toml are those that were measured: "
+    "the keys and the noisy numbers are signed, and these are not"
+)
 VIEWS = "that the query of {names} left out the other rows or columns of the signed answers, or widened their intervals"
 
 
@@ -43,7 +51,9 @@ def verify_folder(
         BadParameter: if it is no certificate.
     """
     verdict = verify(certificate, public=public, ledger=ledger)
-    claims, assumptions, unchecked = _compare_tables(folder, certificate)
+    signed = certificate.get("release") if isinstance(certificate, dict) else None
+    compare = _compare_tabulation if isinstance(signed, dict) and "measured" in signed else _compare_tables
+    claims, assumptions, unchecked = compare(folder, certificate)
     return replace(
         verdict,
         claims=(*verdict.claims, *claims),
@@ -89,6 +99,29 @@ def _compare_tables(folder: Path, certificate: Any) -> tuple[list[CheckedClaim],
         complete = len(named) == len(signed)
         claims.append(CheckedClaim(f"there is one {suffix} file for each signed answer", complete))
     return claims, [NOT_SIGNED, *([VIEWS.format(names=", ".join(views))] if views else [])], unchecked
+
+
+def _compare_tabulation(folder: Path, certificate: Any) -> tuple[list[CheckedClaim], list[str], list[str]]:
+    """The measurements are what was signed; the tables follow from them."""
+    try:
+        found, signed = Measurements.read(folder), certificate["release"]
+        noises = {tuple(each["margin"]): noise_to_json(noise_from_json(each)) for each in signed["measured"]}
+        stated = {margin: noise_to_json(noise) for margin, noise in found.noises.items()}
+        is_same = hash_keys(KeyProduct(found.keys)) == certificate["measurement"]["keys"] and stated == noises
+        is_same = is_same and all(
+            (
+                unpack(each["cells"], found.measured[tuple(each["margin"])].shape) == found.measured[tuple(each["margin"])]
+            ).all()
+            for each in signed["measured"]
+        )
+        claims = [CheckedClaim(f"{MEASUREMENTS_FILE} holds what was signed", bool(is_same))]
+        reproduced = reproduce(folder)
+    except (DiscreetError, AttributeError, KeyError, TypeError, ValueError, zlib.error):
+        return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
+    claims += [CheckedClaim(f"{name}.csv follows from the measurements", True) for name in reproduced.same]
+    wrong = (*reproduced.different, *reproduced.missing)
+    claims += [CheckedClaim(f"{name}.csv follows from the measurements", False) for name in wrong]
+    return claims, [NOT_SIGNED_KEYS], []
 
 
 @dataclass(frozen=True, slots=True)

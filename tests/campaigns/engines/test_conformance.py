@@ -18,6 +18,7 @@ from tests.support.engine_pitfalls import PITFALLS, EngineUnderTest
 from tests.support.mangled_queries import ONE_PERSON, fuzz, unanswered
 from tests.support.observable_output import unlike
 from tests.support.postgres_server import Server
+from tests.support.random_cells import by_engine, find_broken_tabulations, find_cell_differences
 from tests.support.replaying import replay_random_queries
 from tests.support.sensitivity_property import broken
 from tests.support.spark_session import count_jobs, open_world, run_spark
@@ -44,6 +45,12 @@ def test_neighbours_move_totals_by_no_more_than_the_sensitivity(start: int, post
 def test_joined_totals_equal_the_oracle_and_keep_their_sensitivity(start: int, postgres: Server) -> None:
     assert find_join_differences(postgres.open_world, range(start, start + 50), 5) == []
     assert find_join_violations(postgres.open_world, range(start, start + 50), 3) == []
+
+
+@pytest.mark.parametrize("start", range(63_000, 63_200, 50))
+def test_cells_equal_the_oracle_and_tables_keep_their_sensitivity(start: int, postgres: Server) -> None:
+    assert find_cell_differences(postgres.open_world, range(start, start + 50), 8) == []
+    assert find_broken_tabulations(by_engine(postgres.open_world), range(start, start + 50), 4) == []
 
 
 @pytest.mark.parametrize("start", range(70_000, 70_240, 24))
@@ -78,6 +85,8 @@ def test_spark() -> None:
             "violations": broken(answer_with(in_spark), range(30_000, 30_030), 3),
             "joined differences": find_join_differences(in_spark, range(30), 3),
             "joined violations": find_join_violations(in_spark, range(100, 115), 2),
+            "cells": find_cell_differences(in_spark, range(63_000, 63_020), 2),
+            "tables": find_broken_tabulations(by_engine(in_spark), range(63_000, 63_010), 1),
             "unlike": unlike(lambda table, name: in_spark(table), range(70_000, 70_012), 150),
             "unanswered": unanswered(in_spark(ONE_PERSON)),
             "replayed": replay_random_queries(in_spark, range(44_000, 44_020), 3).violations,

@@ -20,7 +20,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
-from discreet.engines.base import Fingerprint
+from discreet.engines.base import Fingerprint, OutOfResources
 from discreet.engines.spark import NOISY_LOGGERS, Origin, Spark, resolve_table, silence_spark
 from discreet.ledger import open_ledger
 from discreet.local.counting import count_reports
@@ -34,6 +34,14 @@ from tests.support.failed_queries import COUNTS, FileLedger
 from tests.support.failed_queries import count_by_dept as retry_count
 from tests.support.local_reports import COLLECTION, ORACLES, VERSION, count_slowly, make_rows, to_columns
 from tests.support.parquet_files import MIXED_TYPES, write_two_files
+from tests.support.random_cells import (
+    by_engine,
+    count_in_python,
+    count_with,
+    find_broken_tabulations,
+    find_cell_differences,
+    keyed_worlds,
+)
 from tests.support.random_tables import with_row_units, with_several_columns
 from tests.support.replaying import AGGREGATES, replay_every_aggregate
 from tests.support.spark_session import GLOBAL_SCHEMA, count_jobs, open_world, run_spark
@@ -41,7 +49,7 @@ from tests.support.spark_sources import check_sources
 
 MAX_JOBS = 122
 """Jobs of all steps that have no limit of their own."""
-MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS, MAX_JOBS_OF_REPORTS = 44, 4, 22, 7
+MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS, MAX_JOBS_OF_REPORTS, MAX_JOBS_OF_CELLS = 44, 4, 22, 7, 50
 """Each is what the step runs, and a tenth more."""
 
 
@@ -61,6 +69,9 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         before = count_jobs(session)
         check_reports(session)
         reports = count_jobs(session) - before
+        before = count_jobs(session)
+        check_cells(session, caplog)
+        cells = count_jobs(session) - before
         check_types(session)
         check_constants(session)
         check_saturation(session)
@@ -73,7 +84,8 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         assert names <= MAX_JOBS_OF_NAMES
         assert expressions <= MAX_JOBS_OF_EXPRESSIONS
         assert reports <= MAX_JOBS_OF_REPORTS
-        assert count_jobs(session) - units - names - expressions - reports <= MAX_JOBS
+        assert cells <= MAX_JOBS_OF_CELLS
+        assert count_jobs(session) - units - names - expressions - reports - cells <= MAX_JOBS
         ledger = FileLedger(tmp_path)
         check_stopped_context(session, ledger, caplog)
     with run_spark(adaptive=True, warehouse=tmp_path / "warehouse") as session:
@@ -109,6 +121,30 @@ def check_names(session: SparkSession, folder: Path) -> None:
         connect(session.range(3), name="a b", unit="id", epsilon=1)
     with pytest.raises(BadParameter, match="has a column 'row'"):
         connect(session.range(3).selectExpr("id AS row"), unit="row", epsilon=1)
+
+
+def check_cells(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """Cells of tabulations are those of plain Python; a failure is constant, and another thread can end the reading."""
+    opening = partial(open_world, session)
+    assert find_cell_differences(opening, range(62_000, 62_006), 2) == []
+    assert find_broken_tabulations(by_engine(opening), range(62_000, 62_004), 1) == []
+    kinds = {name: (place, bounded) for name, place, bounded in keyed_worlds() if bounded.keys.columns[0][2:3] == (None,)}
+    assert len(kinds) == 6
+    for place, bounded in kinds.values():
+        assert count_with(opening(place), bounded, 1) == count_in_python(bounded, place.rows)
+    engine = Spark.of(session.range(3), "people")
+    with pytest.raises(EngineFailed) as failed:
+        [*engine._execute_blocks("SELECT CAST(CONCAT('Mr Smith', id) AS INT) AS total0, id AS key0 FROM RANGE(9)", 1)]
+    assert not isinstance(failed.value, OutOfResources)
+    assert str(failed.value) == str(EngineFailed())
+    assert "Smith" in caplog.text
+    caplog.clear()
+    endless = "SELECT SUM(a.id % (b.id + 1)) AS total0, 0 AS key0 FROM RANGE(10000000000) a CROSS JOIN RANGE(10000000000) b"
+    timer = threading.Timer(3, engine.cancel)
+    timer.start()
+    with pytest.raises(OutOfResources):
+        [*engine._execute_blocks(endless, 1)]
+    timer.join()
 
 
 def check_replay(session: SparkSession) -> None:

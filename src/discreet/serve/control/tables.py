@@ -167,7 +167,7 @@ class Tables(Part):
         the last entry of the ledger when they were taken. The debits of an account do not order them, because a root counts
         those of its children under their names."""
         ordered = sorted(snapshots, key=lambda snapshot: snapshot.account)  # one order of locks: no deadlock
-        with self._write(durable=False) as transaction:
+        with self._write() as transaction:
             for snapshot in ordered:
                 transaction.run(
                     "INSERT INTO control_snapshots (account, root, entry, body) VALUES (?, ?, ?, ?) "
@@ -187,8 +187,8 @@ class Tables(Part):
         return self._list(Snapshot, "SELECT body FROM control_snapshots WHERE root = ? ORDER BY account", root)
 
     def save_head(self, number: int, hash: str) -> None:
-        """Save a head of the ledger."""
-        with self._write(durable=False) as transaction:
+        """Save a head of the ledger. Durable, because clients remember it: one that was lost would look set back to them."""
+        with self._write() as transaction:
             sql = "INSERT INTO control_heads (number, hash, seen) VALUES (?, ?, ?) ON CONFLICT (number, hash) DO NOTHING"
             transaction.run(sql, number, hash, self._clock())
 

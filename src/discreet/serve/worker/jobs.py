@@ -280,8 +280,8 @@ class Jobs:
         job, moment = running.job, self.delivery.find_moment(running)
 
         def end() -> bool:
-            # the ledger has the answer: an ask whose end is lost in a power cut runs again, finds it, and is not charged
-            with self.control.transaction(durable=False):
+            # durable: who sees the answer remembers the head, and takes a ledger without it for one that was set back
+            with self.control.transaction():
                 self.tables.save_accounts(states, head)
                 return self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment, is_free=not has_paid)
 

@@ -296,6 +296,6 @@ class Tables:
 
     def save_accounts(self, states: Iterable[AccountState], head: Head) -> None:
         """Write what `mirror` copies."""
-        with self.control.transaction(durable=False):
+        with self.control.transaction():
             self.control.save_snapshots(Snapshot.of(state, head.number) for state in states)
             self.control.save_head(head.number, head.hash.hex())

@@ -1,0 +1,189 @@
+"""`discreet tabulate`: several tables that add up, from one debit, with an interval for every cell."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.app import ASKING, app
+from discreet.cli.options import (
+    AccountName,
+    AnswerId,
+    Budget,
+    Confidence,
+    CurrencyName,
+    Delta,
+    Epsilon,
+    Fresh,
+    Json,
+    LedgerOption,
+    QueryArguments,
+    collect_pairs,
+    takes_source,
+)
+from discreet.cli.output import parse_number, print_json, print_line, print_warning, show_progress
+from discreet.errors import BadParameter
+from discreet.session.options import SourceOptions
+
+if TYPE_CHECKING:
+    from discreet.tabulation.plan import TabulationPlan
+    from discreet.tabulation.wanted import TablesLike
+
+TABLES_PANEL = "Tables"
+EVERYBODY = "-"
+"""What stands for no columns: the total."""
+
+
+@app.command(
+    rich_help_panel=ASKING,
+    epilog="Examples:\n\n[bold]discreet tabulate people.csv --by dept,decade --by dept --computed 'decade=age // 10' "
+    "--unit id --unique --keys dept=a,b,c --bounds age=18:70 --epsilon 1 --delta 1e-6[/bold]\n\n"
+    '[bold]discreet tabulate people.csv --sql "SELECT dept, city, COUNT(*) AS n FROM people GROUP BY CUBE(dept, city)" '
+    "--unit id --epsilon 1 --delta 1e-6 --keys dept=a,b,c --keys city=x,y --dry-run[/bold]",
+)
+@takes_source()
+def tabulate(
+    options: SourceOptions,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns of one table, with commas: dept,age. - is the total. Repeat it.", rich_help_panel=TABLES_PANEL
+        ),
+    ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            help="The tables as one query with GROUP BY CUBE, ROLLUP or GROUPING SETS.", rich_help_panel=TABLES_PANEL
+        ),
+    ] = None,
+    computed: Annotated[
+        list[str] | None,
+        typer.Option(help="A column that is computed, in SQL: 'decade=age // 10'. Repeat it.", rich_help_panel=TABLES_PANEL),
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Which rows count, in SQL: 'age >= 18'.", rich_help_panel=TABLES_PANEL)
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(help="A column with declared bounds that is added up in place of rows.", rich_help_panel=TABLES_PANEL),
+    ] = None,
+    error: Annotated[
+        str | None,
+        typer.Option(
+            help="The half-width that every cell may have, in place of --epsilon.", rich_help_panel="Cost or error"
+        ),
+    ] = None,
+    epsilon: Epsilon = None,
+    budget: Budget = None,
+    delta: Delta = "0",
+    currency: CurrencyName = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerOption = None,
+    account: AccountName = None,
+    id: AnswerId = None,
+    fresh: Fresh = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cost and the half-widths. Nothing is charged.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Print several tables that add up: jointly optimal noise, one charge, one pass over the rows, an interval per cell.
+
+    Every table has an unbiased estimate with its interval, and a display value:
+    nonnegative whole numbers that add up, too. `discreet publish` writes tables
+    into a folder, with the measurements behind them.
+    """
+    from discreet.session.executor import RunOptions
+    from discreet.tabulation.plan import plan_tabulation
+    from discreet.tabulation.tabulation import execute_tabulation
+
+    if (epsilon is None) == (error is None):
+        given = "missing" if epsilon is None else "given with --error"
+        raise BadParameter("--epsilon", given, "tables have either a cost or an error", "give --epsilon or --error")
+    if error is not None and ledger is None and budget is None:
+        raise BadParameter(
+            "--budget", "missing", "the cost follows from the error", "give the most that it may cost: --budget 2"
+        )
+    if id is not None and ledger is None:
+        reason = "only a ledger remembers what was charged under an id"
+        raise BadParameter("--id", id, reason, "give --ledger too, or leave --id out")
+    tables = _read_tables(by, sql, None if error is None else parse_number(error, "error"))
+    limit = (epsilon or budget or "1") if ledger is None else "1"
+    arguments = QueryArguments(
+        sql="", epsilon=limit, error=None, size=None, weight=None, confidence=confidence, delta=delta, currency=currency,
+        ledger=ledger, account=account, budget=budget,
+    )  # fmt: skip
+    session: Any = arguments.open_session(options)[0]
+    for note in (*session.account_notes, *session.budget_warnings):
+        print_warning(note)
+    with show_progress("planning …"):
+        plan = plan_tabulation(
+            session, tables, epsilon=None if epsilon is None else parse_number(epsilon, "epsilon"),
+            columns=collect_pairs(map(_parse_computed, computed or ()), "--computed") or None, where=where, weight=weight,
+            confidence=confidence,
+        )  # fmt: skip
+    if dry_run:
+        print_json(summarise_plan(plan)) if json else print_plan(plan)
+        return
+    with show_progress("tabulating …") as on_progress:
+        found = execute_tabulation(plan, RunOptions(None, on_progress, id, fresh))
+    if json:
+        listed = {name: [dict(zip(each.header, row, strict=True)) for row in each.records] for name, each in found.items()}
+        print_json(summarise_plan(plan) | {"values": listed, "notes": found.list_notes()})
+        return
+    for line in repr(found).splitlines():
+        print_line(line)
+
+
+def _read_tables(by: list[str] | None, sql: str | None, error: Any) -> "TablesLike":
+    from discreet.tabulation.wanted import WantedTable
+
+    if (by is None) == (sql is None):
+        given = "missing" if by is None else "given with --sql"
+        raise BadParameter("--by", given, "no table is named", "give --by dept,age for each table, or --sql")
+    if sql is not None:
+        if error is not None:
+            raise BadParameter("--error", "given with --sql", "tables of a query have no errors of their own", "give --by")
+        return sql
+    assert by is not None
+    return [
+        WantedTable(() if each.strip() == EVERYBODY else tuple(map(str.strip, each.split(","))), error=error) for each in by
+    ]
+
+
+def _parse_computed(text: str) -> tuple[str, str]:
+    name, equals, expression = text.partition("=")
+    if not (name.strip() and equals and expression.strip()):
+        raise BadParameter("--computed", repr(text), "not a column and its SQL", "give 'decade=age // 10'")
+    return name.strip(), expression.strip()
+
+
+def summarise_plan(plan: "TabulationPlan") -> dict[str, Any]:
+    """What a plan costs and buys, as plain values."""
+    wanted, step = plan.wanted, float(plan.step)
+    return {
+        "cost": plan.cost.to_dict(),
+        "fits": plan.fits,
+        "tables": [
+            {"name": table.name, "by": list(table.by), "half_width": plan.half_width(margin) * step,
+             "sd": plan.parts(margin).variance ** 0.5 * step}
+            for table, margin in zip(wanted.tables, wanted.margins, strict=True)
+        ],
+        "measured": [
+            each | {"margin": [wanted.columns[i] for i in each["margin"]]} for each in plan.describe()["measured"]
+        ],
+    }  # fmt: skip
+
+
+def print_plan(plan: "TabulationPlan") -> None:
+    """Print what a plan costs and buys."""
+    from rich.console import Console
+
+    from discreet.formats import make_rich_table
+
+    found = summarise_plan(plan)
+    rows = [
+        (each["name"], ", ".join(each["by"]) or "everybody", f"{each['sd']:,.4g}", f"±{each['half_width']:,.4g}")
+        for each in found["tables"]
+    ]
+    Console().print(make_rich_table(None, ("table", "by", "sd", "half-width"), rows))
+    print_line(f"{len(found['measured'])} tables are measured. {plan.cost}")

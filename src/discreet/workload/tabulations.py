@@ -1,0 +1,327 @@
+"""`publish` of a plan that has tables in place of queries: they add up, and are paid for with one debit.
+
+    source = "people.csv"                  # as in every plan: unit, keys, bounds, [budget], title, confidence
+    where = "age >= 18"                    # optional: a condition in SQL
+    weight = "w"                           # optional: a column that is added up in place of a count of rows
+    [computed]
+    decade = "age // 10"                   # optional: columns that are computed, as SQL
+    [tables.pyramid]
+    by = ["decade", "sex"]
+    weight = 2                             # or error = 25, in every table
+
+read → plan → charge, measure and record → write: the same steps as for queries. The folder holds the tables, the noisy
+measurements that they are estimated from (`tabulation/files.py`), the guarantee in words and, with a ledger, the certificate
+of the measurements.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet._numbers import format_up, read_decimal
+from discreet.errors import BadParameter
+from discreet.folders import create_folder, resolve_folder
+from discreet.ledger.certificate import make_certificate
+from discreet.ledger.chain import LedgerAccount
+from discreet.ledger.keys import load_key, resolve_key_path
+from discreet.noise import Bits
+from discreet.query.contribution import explain_sensitivity
+from discreet.session.executor import RunOptions
+from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, write_tables
+from discreet.tabulation.plan import TabulationPlan, plan_tabulation
+from discreet.tabulation.tabulation import Tabulation, execute_tabulation
+from discreet.tabulation.wanted import WantedTable
+from discreet.text import escape_markdown, format_markdown_code
+from discreet.workload.guarantee import (
+    describe_account,
+    describe_guarantee,
+    describe_limits,
+    describe_meaning,
+    published_point,
+)
+from discreet.workload.spec import (
+    NAME_PATTERN,
+    PlanOptions,
+    Problems,
+    load_toml,
+    parse_fields,
+    parse_options,
+    prefix_errors,
+    read_plan_file,
+)
+
+GUARANTEE_FILE, CERTIFICATE_FILE, PLAN_FILE = "guarantee.md", "release.json", "plan.toml"
+OWN_KEYS = {"tables", "computed", "where", "weight"}
+TABLE_FIELDS = {"by", "weight", "error"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWorkload(PlanOptions):
+    """One source with its options, several tables that add up, one budget.
+
+    >>> TableWorkload(source="people.csv", unit="id", epsilon=1, delta=1e-6, tables=())
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: tables is empty: no table is wanted. Write [tables.NAME] and by = ["column"].
+    """
+
+    tables: tuple[WantedTable, ...]
+    computed: Mapping[str, str] = field(default_factory=dict)
+    where: str | None = None
+    weight: str | None = None
+
+    def _check_names(self) -> None:
+        if not self.tables:
+            raise BadParameter("tables", "empty", "no table is wanted", 'write [tables.NAME] and by = ["column"]')
+        wrong = [table.name for table in self.tables if not NAME_PATTERN.fullmatch(table.name)]
+        if wrong:
+            raise BadParameter(
+                f"tables.{wrong[0]}", "given", "a table's name is also that of its files",
+                "take up to 60 letters, digits, - and _, beginning with a letter or digit",
+            )  # fmt: skip
+        if any(table.name.lower() == Path(DESCRIPTION_FILE).stem for table in self.tables):
+            raise BadParameter("tables.measurements", "given", "a file of every tabulation has this name", "take another")
+
+    def plan(self) -> TabulationPlan:
+        """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
+        session = self.open_session()
+        counts_epsilon = session.account.budget.currency.counts_epsilon
+        return plan_tabulation(
+            session, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None, columns=self.computed,
+            where=self.where, weight=self.weight, confidence=self.confidence,
+        )  # fmt: skip
+
+
+def has_tables(path: "str | PathLike[str]") -> bool:
+    """Whether a plan.toml has tables in place of queries. What is wrong with it is said when it is read."""
+    plan = load_toml(read_plan_file(path), str(path), Problems())
+    return plan is not None and "tables" in plan
+
+
+def read_table_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | None" = None) -> TableWorkload:
+    """Read a plan.toml with tables. Its paths are relative to the file, or to the folder `beside`.
+
+    Raises:
+        BadParameter: the plan has a problem.
+        PlanRefused: it has several, which are listed.
+    """
+    text, problems = read_plan_file(path), Problems()
+    plan = load_toml(text, str(path), problems)
+    if plan is None:
+        problems.raise_all()
+    assert plan is not None
+    workload = parse_table_workload(plan, text, Path(path).parent if beside is None else Path(beside), problems)
+    problems.raise_all()
+    assert workload is not None
+    return workload
+
+
+def parse_table_workload(plan: dict[str, Any], text: str, beside: Path, problems: Problems) -> TableWorkload | None:
+    """Read a plan as far as it is sound, and collect every problem."""
+    if "questions" in plan:
+        with problems.collect():
+            raise BadParameter(
+                "questions", "given with tables", "tables add up among themselves, and not with other queries",
+                "write one plan for the tables, and one for the queries",
+            )  # fmt: skip
+    top, budget = parse_options(
+        {name: each for name, each in plan.items() if name != "questions"}, OWN_KEYS, beside, problems
+    )
+    own = {name: top.pop(name) for name in OWN_KEYS & top.keys()}
+    tables: list[WantedTable] = []
+    for name, fields in _require_table(own.get("tables", {}), "tables", problems).items():
+        with problems.collect(), prefix_errors(f"tables.{name}"):
+            found = parse_fields(fields, f"tables.{name}", TABLE_FIELDS, beside, problems)
+            tables.append(WantedTable(_read_columns(found.get("by")), name, found.get("weight", 1), found.get("error")))
+    computed = _require_table(own.get("computed", {}), "computed", problems)
+    for key, value in [*((f"computed.{name}", each) for name, each in computed.items()),
+                       *((name, own[name]) for name in ("where", "weight") if name in own)]:  # fmt: skip
+        if not isinstance(value, str) or not value:
+            with problems.collect():
+                raise BadParameter(key, repr(value), "not a text", f'write {key.rpartition(".")[2]} = "…"')
+    if problems.found:
+        return None
+    with problems.collect():
+        return TableWorkload(
+            tables=tuple(tables),
+            computed=computed,
+            where=own.get("where"),
+            weight=own.get("weight"),
+            text=text,
+            **top,
+            **budget,
+        )
+    return None
+
+
+def _require_table(value: Any, key: str, problems: Problems) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    with problems.collect():
+        raise BadParameter(key, repr(value), "not a table", f"write [{key}]")
+    return {}
+
+
+def _read_columns(by: Any) -> tuple[str, ...]:
+    if isinstance(by, str):
+        return (by,)
+    if not isinstance(by, list) or not all(isinstance(name, str) for name in by):
+        raise BadParameter("by", repr(by), "not a list of columns", 'write by = ["sex", "age"], or by = [] for the total')
+    return tuple(by)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePublication:
+    """The folder of a published tabulation."""
+
+    folder: Path
+    tabulation: Tabulation
+
+    @property
+    def free(self) -> bool:
+        """Whether the ledger had recorded the measurements, and nothing was charged now."""
+        return not self.tabulation.charged
+
+
+def publish_tables(
+    plan: "TableWorkload | str | PathLike[str]",
+    to: "str | PathLike[str]",
+    *,
+    solved: TabulationPlan | None = None,
+    force: bool = False,
+    fresh: bool = False,
+    key: "str | PathLike[str] | None" = None,
+    spreadsheet: bool = False,
+    bits: Bits | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> TablePublication:
+    """Tabulate with one debit, and write tables, measurements, guarantee page and certificate into a new folder.
+
+    The options are those of `publish`. `solved` is the plan, if it was found before.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     published = publish_tables("examples/tables.toml", f"{name}/people")
+    ...     sorted(path.name for path in published.folder.glob("dept*"))
+    ['dept.csv', 'dept.parquet', 'dept_decade.csv', 'dept_decade.parquet']
+    """
+    workload = plan if isinstance(plan, TableWorkload) else read_table_workload(plan)
+    found = workload.plan() if solved is None else solved
+    if fresh and (workload.ledger is None or workload.id is None):
+        reason = "without an id a retry cannot be distinguished from a new publication"
+        raise BadParameter("fresh", "given", reason, "give budget.id too")
+    signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
+    folder = resolve_folder(Path(to))
+    with create_folder(folder, GUARANTEE_FILE, force=force) as place:
+        tabulation = execute_tabulation(found, RunOptions(bits, progress, workload.id, fresh))
+        write_tables(place, tabulation.tables, spreadsheet=spreadsheet)
+        Measurements.of(tabulation).write(place)
+        certificate = None if signing_key is None else certify_tabulation(tabulation, signing_key)
+        if certificate is not None:
+            _write_text(place / CERTIFICATE_FILE, json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
+        if workload.text:
+            _write_text(place / PLAN_FILE, workload.text)
+        _write_text(place / GUARANTEE_FILE, format_table_guarantee(workload.title, tabulation, certificate))
+    return TablePublication(folder, tabulation)
+
+
+def certify_tabulation(tabulation: Tabulation, signing_key: Any) -> dict[str, Any]:
+    """Return the certificate of the measurements (release.json)."""
+    account, reference = tabulation.plan.session.account, tabulation.reference
+    if not isinstance(account, LedgerAccount):
+        raise BadParameter("tabulation", "not recorded", "only a ledger's answers have a certificate", "use a ledger")
+    return make_certificate(
+        account, reference.entry, measurement=reference.measurement, answer=reference.record,
+        software=f"discreet {version('discreet')}", key=signing_key, tainted=tabulation.tainted,
+    )  # fmt: skip
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+# -- the guarantee page -----------------------------------------------------------------------------------------------------
+
+
+def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict[str, Any] | None) -> str:
+    """Write the guarantee page of a tabulation."""
+    plan = tabulation.plan
+    session, point = plan.session, published_point(tabulation.cost)
+    parts = [
+        f"# {escape_markdown(title or 'A tabulation')}: privacy guarantee",
+        describe_guarantee(session, point, len(tabulation)),
+        describe_meaning(session, point),
+        "## Contribution bounding\n\nBefore anything was added up, and once for all tables:\n\n"
+        f"- {escape_markdown(explain_sensitivity(plan.wanted.bounded))}",
+        describe_limits(session, point),
+        _describe_reading(tabulation),
+        _describe_tables(tabulation),
+        _describe_measured(plan),
+        _describe_provenance(tabulation, certificate),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _describe_reading(tabulation: Tabulation) -> str:
+    confidence = f"{format_up(100 * read_decimal(tabulation.plan.confidence), 4)}%"
+    *_, shown, _ = tabulation.list_notes()
+    return (
+        "## How to read the tables\n\n"
+        "`estimate` is the least-squares estimate from all measured tables: it is unbiased, may be negative, and the "
+        "estimates of all tables add up. `sd` is the standard deviation of its noise. The interval from `lower` to `upper` "
+        f"contains the count of the rows that are kept with probability ≥ {confidence}; that is proven for the noise that "
+        "was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
+        "estimate.\n\n"
+        f"{escape_markdown(shown)}"
+    )
+
+
+def _describe_tables(tabulation: Tabulation) -> str:
+    lines = ["## The tables\n", "| table | by | cells | reliable | sd | half-width |", "|---|---|---:|---:|---:|---:|"]
+    for name, table in tabulation.items():
+        by = ", ".join(map(format_markdown_code, table.columns)) or "everybody"
+        reliable = int(table.reliable.sum())
+        lines.append(
+            f"| [{name}]({name}.csv) | {by} | {len(table):,} | {reliable:,} | {table.sd:.4g} | {table.half_width:.4g} |"
+        )
+    return "\n".join(lines)
+
+
+def _describe_measured(plan: TabulationPlan) -> str:
+    columns = plan.wanted.columns
+    lines = [
+        "## What was measured\n",
+        f"`{MEASUREMENTS_FILE}` holds the noisy tables that were paid for, and `{DESCRIPTION_FILE}` says what they are. "
+        "`discreet reproduce FOLDER` estimates all tables again from these two files alone.\n",
+        "| measured by | noise | σ |",
+        "|---|---|---:|",
+    ]
+    for each in plan.describe()["measured"]:
+        by = ", ".join(format_markdown_code(columns[i]) for i in each["margin"]) or "everybody"
+        lines.append(f"| {by} | {each['law']} | {float(Fraction(each['sigma'])):.6g} |")
+    return "\n".join(lines)
+
+
+def _describe_provenance(tabulation: Tabulation, certificate: dict[str, Any] | None) -> str:
+    cost, certified = tabulation.cost, tabulation.plan.terms.certified_delta
+    curve = f"by the certified privacy curve of the whole plan at δ = {format_up(certified, 3)}"
+    lines = [
+        "## How it was made\n",
+        "All noise was fixed before the first row was read, and was charged as one plan, "
+        f"{curve if certified else 'by the sum over its tables'}: {cost.describe_charge()}. "
+        "It is drawn exactly, as integers.",
+    ]
+    if certificate is None:
+        lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
+    else:
+        lines.append(
+            "`release.json` is the certificate of the measurements, signed by the ledger; `discreet verify` checks it."
+        )
+        lines.append(describe_account(certificate, cost, tabulation.plan.session))
+    if tabulation.tainted:
+        lines.append("\n**Made with seeded bits: for tests, never for publication.**")
+    return "\n".join(lines)

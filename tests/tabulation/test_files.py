@@ -1,0 +1,159 @@
+"""Published tabulations: the tables follow from the measurements, and whoever changes one of them is found out."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
+from discreet.ledger import open_ledger
+from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, reproduce
+from discreet.tabulation.measuring import pack, unpack
+from discreet.workload.tables import verify_folder
+from discreet.workload.tabulations import publish_tables, read_table_workload
+from tests.tabulation.test_tabulation import write_people
+
+PLAN = """
+source = "people.csv"
+unit = "id"
+unique = true
+[keys]
+dept = ["a", "b", "c"]
+city = ["x", "y"]
+[bounds]
+age = [18, 70]
+[computed]
+decade = "age // 10"
+[budget]
+epsilon = 2
+delta = 1e-6
+[tables.fine]
+by = ["dept", "city", "decade"]
+[tables.dept]
+by = "dept"
+weight = 3
+"""
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    write_people(tmp_path)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return publish_tables(tmp_path / "plan.toml", tmp_path / "out").folder
+
+
+def test_a_folder_reproduces_from_its_measurements_alone(published: Path) -> None:
+    assert (published / "guarantee.md").read_text().startswith("# A tabulation: privacy guarantee")
+    found = reproduce(published)
+    assert found.is_complete
+    assert found.same == ("fine", "dept")
+    with (published / "dept.csv").open() as file:
+        shown = {row["dept"]: row for row in csv.DictReader(file)}
+    assert float(shown["a"]["estimate"]) == found.tables["dept"].estimate[0]
+
+
+@pytest.mark.parametrize(("column", "value"), [("estimate", "401.5"), ("display", "7"), ("upper", "999"), ("dept", "z")])
+def test_a_table_that_was_changed_is_named(published: Path, column: str, value: str) -> None:
+    place = published / "dept.csv"
+    header, *rows = csv.reader(place.read_text().splitlines())
+    rows[1][header.index(column)] = value
+    place.write_text("\n".join(",".join(row) for row in [header, *rows]) + "\n")
+    found = reproduce(published)
+    assert (found.same, found.different) == (("fine",), ("dept",))
+
+
+def test_a_missing_table_is_named(published: Path) -> None:
+    (published / "fine.csv").unlink()
+    assert reproduce(published).missing == ("fine",)
+
+
+def test_measurements_that_were_changed_are_refused(published: Path) -> None:
+    place = published / MEASUREMENTS_FILE
+    place.write_bytes(place.read_bytes()[:-1] + b"!")
+    with pytest.raises(SourceRefused, match="hash differs"):
+        Measurements.read(published)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "discreet measurements 1"}'])
+def test_what_is_no_description_is_refused(published: Path, text: str) -> None:
+    (published / DESCRIPTION_FILE).write_text(text)
+    with pytest.raises(SourceRefused, match="measurements"):
+        reproduce(published)
+
+
+def test_another_sigma_makes_other_tables(published: Path) -> None:
+    """The estimation leans on the stated σ, so that a false one shows in every table that is compared."""
+    described = json.loads((published / DESCRIPTION_FILE).read_text())
+    described["measured"][0]["sigma"] = "1/2"
+    (published / DESCRIPTION_FILE).write_text(json.dumps(described))
+    assert not reproduce(published).is_complete
+
+
+def test_a_ledger_publishes_the_same_again_for_nothing(tmp_path: Path) -> None:
+    from discreet.accounting.currencies import Zcdp
+
+    write_people(tmp_path)
+    open_ledger(tmp_path / "hr.ledger", create=True).open_account("hr", 3, 1e-6, Zcdp())  # type: ignore[arg-type]
+    budget = '[budget]\nepsilon = 2\nledger = "hr.ledger"\naccount = "hr"'
+    (tmp_path / "plan.toml").write_text(PLAN.replace("[budget]\nepsilon = 2\ndelta = 1e-6", budget))
+    first, again = (publish_tables(tmp_path / "plan.toml", tmp_path / name) for name in ("one", "two"))
+    assert (first.free, again.free) == (False, True)
+    assert (first.folder / "fine.csv").read_bytes() == (again.folder / "fine.csv").read_bytes()
+    certificate = json.loads((first.folder / "release.json").read_text())
+    verdict = verify_folder(first.folder, certificate)
+    assert verdict.is_valid, verdict.claims
+    measured = certificate["release"]["measured"][0]
+    for changed in ({"sigma": "1"}, {"cells": pack(unpack(measured["cells"], (-1,)) + 1)}, {"cells": "?"}):
+        before = dict(measured)
+        measured.update(changed)
+        assert not all(claim.is_valid for claim in verify_folder(first.folder, certificate).claims)
+        measured.clear()
+        measured.update(before)
+    described = json.loads((again.folder / DESCRIPTION_FILE).read_text())
+    described["columns"][0]["keys"].reverse()
+    (again.folder / DESCRIPTION_FILE).write_text(json.dumps(described))
+    assert not verify_folder(again.folder, certificate).claims[-3].is_valid, "keys that change places"
+    (first.folder / "dept.csv").write_text("dept\n")
+    assert not verify_folder(first.folder, certificate).is_valid
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("[tables.fine]", "[tables.fine]\nbie = 1"), "tables.fine.bie"),
+        (('by = "dept"', "by = 3"), "tables.dept.by"),
+        (("weight = 3", 'weight = "x"'), "weight"),
+        (("[tables.dept]", "[tables.measurements]"), "tables.measurements"),
+        (("[tables.dept]", '["tables"."a b"]'), "tables.a b"),
+        (('decade = "age // 10"', "decade = 10"), "computed.decade"),
+        (("epsilon = 2", "epsilon = -2"), "epsilon"),
+        (("[budget]", '[questions.x]\nsql = "SELECT 1"\n[budget]'), "questions is given with tables"),
+        (('city = ["x", "y"]\n', ""), "keys of `city` are not declared"),
+    ],
+)
+def test_wrong_plans_are_refused_by_their_key(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    write_people(tmp_path)
+    assert change[0] in PLAN
+    (tmp_path / "plan.toml").write_text(PLAN.replace(*change))
+    with pytest.raises(DiscreetError) as refused:
+        read_table_workload(tmp_path / "plan.toml").plan()
+    assert said in str(refused.value)
+
+
+def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
+    text = (
+        PLAN.replace("weight = 3", "weight = -3")
+        .replace('decade = "age // 10"', "decade = 10")
+        .replace("[tables.fine]", "[tables.fine]\nx = 1")
+    )
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(PlanRefused) as refused:
+        read_table_workload(tmp_path / "plan.toml")
+    assert all(word in str(refused.value) for word in ("tables.dept", "computed.decade", "tables.fine.x"))
+
+
+def test_an_existing_folder_is_not_replaced(published: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadParameter, match="exists"):
+        publish_tables(tmp_path / "plan.toml", published)
+    assert publish_tables(tmp_path / "plan.toml", published, force=True).folder == published

@@ -1,0 +1,210 @@
+"""Tabulations from end to end: one debit, tables that add up, intervals that cover, records that are found again."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.accounting.currencies import Zcdp
+from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, QueryRefused, SourceQuarantined
+from discreet.events import Composition
+from discreet.ledger import open_ledger
+from discreet.tabulation.plan import plan_tabulation
+from discreet.tabulation.tabulation import Tabulation, tabulate
+from discreet.tabulation.wanted import WantedTable
+from discreet.testing import seeded_bits
+
+DEPTS, CITIES = ("a", "b", "c"), ("x", "y")
+TABLES = [("dept", "city"), "dept", "city", ()]
+
+
+def write_people(folder: Path, rows: int = 600) -> Path:
+    rng = np.random.default_rng(7)
+    lines = ["id,dept,city,w,age"]
+    for i in range(rows):
+        dept, city = rng.choice(DEPTS, p=[0.6, 0.3, 0.1]), rng.choice(CITIES)
+        lines.append(f"{i},{dept},{city},{rng.integers(0, 5)},{rng.integers(18, 70)}")
+    place = folder / "people.csv"
+    place.write_text("\n".join(lines) + "\n")
+    return place
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    return write_people(tmp_path)
+
+
+def connect(place: Path, **given: Any) -> Any:
+    options: dict[str, Any] = {
+        "unit": "id", "unique": True, "epsilon": 50, "delta": 1e-6, "keys": {"dept": [*DEPTS], "city": [*CITIES]},
+        "bounds": {"w": (0, 5), "age": (18, 70)},
+    }  # fmt: skip
+    options |= given
+    return discreet.connect(str(place), **options)
+
+
+def exact_counts(place: Path) -> dict[tuple[str, str], int]:
+    counts = {(dept, city): 0 for dept in DEPTS for city in CITIES}
+    for line in place.read_text().splitlines()[1:]:
+        _, dept, city, *_ = line.split(",")
+        counts[dept, city] += 1
+    return counts
+
+
+def test_all_tables_add_up_and_displays_to_the_last_unit(people: Path) -> None:
+    found = tabulate(connect(people), TABLES, epsilon=1)
+    fine = found["dept_city"]
+    for name, axis in (("dept", 1), ("city", 0)):
+        np.testing.assert_allclose(fine.estimate.sum(axis=axis), found[name].estimate, atol=1e-8)
+        assert fine.display is not None
+        assert (fine.display.sum(axis=axis) == found[name].display).all()
+    np.testing.assert_allclose(fine.estimate.sum(), found["total"].estimate, atol=1e-8)
+    assert fine.display is not None
+    assert fine.display.sum() == found["total"].display
+    assert (fine.display >= 0).all()
+
+
+def test_one_debit_is_what_the_curve_says(people: Path) -> None:
+    session = connect(people, currency="zcdp")
+    found = tabulate(session, TABLES, epsilon=1)
+    assert isinstance(found.plan.event, Composition)
+    squares = sum(1 / noise.sigma**2 for noise in found.plan.noises.values())
+    assert session.account.budget.spent == found.plan.charge
+    assert found.plan.charge == pytest.approx(float(squares / 2), rel=1e-12), "ρ = Σ 1/2σ² for one row"
+    assert discreet.epsilon(found.plan.event, 1e-6).upper <= 1
+
+
+def test_replacing_costs_twice_as_much_for_the_same_noise(people: Path) -> None:
+    plans = [plan_tabulation(connect(people, neighbours=each), TABLES, epsilon=1) for each in ("add-remove", "replace")]
+    rho = [float(sum(parts[0].sensitivity.l2_squared / parts[0].sigma ** 2 for parts in plan.event.parts)) for plan in plans]
+    sums = [float(sum(1 / noise.sigma**2 for noise in plan.noises.values())) for plan in plans]
+    totals = [float(1 / plan.noises[()].sigma ** 2) if () in plan.noises else 0.0 for plan in plans]
+    assert rho[0] == pytest.approx(sums[0])
+    assert rho[1] == pytest.approx(2 * (sums[1] - totals[1]) + totals[1]), "one number moves by one row"
+
+
+@pytest.mark.parametrize("sigma_scale", [1, 30])
+def test_intervals_cover_the_exact_counts(people: Path, sigma_scale: int) -> None:
+    """2,000 tabulations of 12 cells; at ε = 50 σ is below 1. 24,000 intervals at 95%: with 12 dependent cells each, a coverage
+    of 95% falls below 93% with probability below e^(-2·2000·0.02²) per cell by Hoeffding, 0.2; so cells are pooled by run,
+    and the share of covered cells of a run is an independent number in [0, 1] with mean at least 0.95: below 0.95 − t with
+    probability at most e^(−2·2000·t²), 1e-9 at t = 0.0721."""
+    session = connect(people, epsilon=10**6)
+    plan = plan_tabulation(session, TABLES, epsilon=Fraction(50, sigma_scale))
+    exact = exact_counts(people)
+    truth = np.array([[exact[dept, city] for city in CITIES] for dept in DEPTS])
+    truths = {"dept_city": truth, "dept": truth.sum(axis=1), "city": truth.sum(axis=0), "total": truth.sum()}
+    covered = []
+    measured = dict.fromkeys(plan.noises)
+    from discreet.tabulation.measuring import sum_cells
+
+    exact_tables = sum_cells(session.engine.read_cells(plan.wanted.bounded), plan.sizes, measured)
+    for run in range(2000):
+        bits = seeded_bits(run)
+        noisy = {margin: noise.release(exact_tables[margin].copy(), bits) for margin, noise in plan.noises.items()}
+        tables = Tabulation(plan, noisy, None, True).tables  # type: ignore[arg-type]
+        inside = [((each.lower <= truths[name]) & (truths[name] <= each.upper)).ravel() for name, each in tables.items()]
+        covered.append(np.concatenate(inside).mean())
+    assert np.mean(covered) >= 0.95 - 0.0721
+    spread = np.std(covered) / len(covered) ** 0.5
+    assert np.mean(covered) + 6.2 * spread >= 0.95, "and by the spread that is seen, which is far smaller"
+
+
+def test_a_wanted_error_is_met_at_the_least_cost(people: Path) -> None:
+    wanted = [WantedTable(("dept", "city"), error=20), WantedTable(("dept",), error=25)]
+    plan = plan_tabulation(connect(people), wanted)
+    widths = [plan.half_width(margin) for margin in plan.wanted.margins]
+    assert widths[0] <= 20
+    assert widths[1] <= 25
+    assert max(widths[0] / 20, widths[1] / 25) > 0.995, "no more noise would do"
+
+
+def test_weights_of_rows_are_added_up(people: Path) -> None:
+    found = tabulate(connect(people), ["dept"], weight="w", epsilon=50)["dept"]
+    sums = dict.fromkeys(DEPTS, 0)
+    for line in people.read_text().splitlines()[1:]:
+        _, dept, _, weight, _ = line.split(",")
+        sums[dept] += int(weight)
+    assert [*sums.values()] == pytest.approx(found.estimate, abs=6 * found.sd)
+
+
+def test_sql_says_the_same_as_a_list(people: Path) -> None:
+    query = "SELECT dept, city, COUNT(*) AS n FROM people GROUP BY CUBE(dept, city)"
+    plans = [plan_tabulation(connect(people), tables, epsilon=1) for tables in (query, TABLES)]
+    assert plans[0].noises == plans[1].noises
+    assert [table.name for table in plans[0].wanted.tables] == ["dept_city", "dept", "city", "total"]
+
+
+def test_a_ledger_returns_what_it_recorded_and_charges_nothing(people: Path, tmp_path: Path) -> None:
+    ledger = tmp_path / "hr.ledger"
+    open_ledger(ledger, create=True).open_account("hr", Fraction(6, 5), Fraction(1, 10**6), Zcdp())
+    sessions = [connect(people, epsilon=None, delta=0, ledger=ledger, account="hr") for _ in range(2)]
+    first, again = (tabulate(session, TABLES, epsilon=1) for session in sessions)
+    assert (first.charged, again.charged) == (True, False)
+    for name in first:
+        assert (first[name].estimate == again[name].estimate).all()
+    other = tabulate(sessions[0], TABLES[:2], epsilon=Fraction(1, 2))
+    assert other.charged
+    with pytest.raises(BudgetExceeded):
+        tabulate(sessions[0], TABLES[:3], epsilon=1)
+
+
+def refused_cases() -> Iterator[tuple[dict[str, Any], Any, str]]:
+    yield {}, [], "no table is wanted"
+    yield {}, ["dept", "dept"], "two tables have this name"
+    yield {}, ["pay"], "no column `pay`"
+    yield {"keys": {"dept": [*DEPTS]}}, ["city"], "keys of `city` are not declared"
+    yield {}, [WantedTable(("dept",), error=5), WantedTable(("city",))], "errors or by weights, not by both"
+    yield {}, "SELECT AVG(w) AS m FROM people GROUP BY CUBE(dept)", "do not add up"
+    yield {"delta": 0}, ["dept"], "Gaussian noise, which has no pure"
+
+
+@pytest.mark.parametrize(("given", "tables", "said"), [*refused_cases()])
+def test_what_cannot_be_tabulated_is_refused_before_any_charge(
+    people: Path, given: dict[str, Any], tables: Any, said: str
+) -> None:
+    session = connect(people, **given)
+    with pytest.raises((BadParameter, QueryRefused), match=said.replace("`", ".")):
+        tabulate(session, tables, epsilon=1)
+    assert session.account.budget.spent == 0
+
+
+def test_several_rows_of_a_unit_are_bounded_once_for_all_tables(tmp_path: Path) -> None:
+    """A unit with 30 rows in three departments keeps two cells and one row in each, in every table alike."""
+    place = tmp_path / "people.csv"
+    rows = [f"{unit},{dept},{city}" for unit in range(40) for dept in DEPTS for city in CITIES for _ in range(5)]
+    place.write_text("\n".join(["id,dept,city", *rows]) + "\n")
+    session = discreet.connect(
+        str(place),
+        unit="id",
+        max_groups=2,
+        max_rows=1,
+        epsilon=10**6,
+        delta=1e-6,
+        keys={"dept": [*DEPTS], "city": [*CITIES]},
+    )
+    plan = plan_tabulation(session, TABLES, epsilon=1000)
+    assert plan.wanted.bounded.max_change == 2
+    found = tabulate(session, TABLES, epsilon=1000)
+    assert found["total"].estimate == pytest.approx(80, abs=2)
+    assert found["dept"].estimate.sum() == pytest.approx(80, abs=2)
+
+
+def test_a_failure_is_charged_and_closes_the_source(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for queries: whether the rows could be read is one bit about them, so it is paid for and cannot be asked again."""
+    session = connect(people)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise EngineFailed
+
+    monkeypatch.setattr(type(session.engine), "read_cells", fail)
+    with pytest.raises(EngineFailed):
+        tabulate(session, ["dept"], epsilon=1)
+    assert session.account.budget.spent > 0
+    monkeypatch.undo()
+    with pytest.raises(SourceQuarantined):
+        tabulate(session, ["city"], epsilon=1)
