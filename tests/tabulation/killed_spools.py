@@ -1,8 +1,8 @@
 """Kills at every step of measuring a hierarchy: `python -m tests.tabulation.killed_spools [mutant]` prints problems as JSON.
 
 A child measures into a folder, charged to a ledger, and ends without warning at the n-th step; a second child runs the
-same call to its end. What was complete must stay as it is, the account must have paid once, and the tables must follow from the
-folder. Steps are all writes of the folder, before and after each file has its name, and what the ledger reserves and
+same call to its end. What was complete must stay as it is, the account must have paid once, and the tables must follow from
+the folder. Steps are all writes of the folder, before and after each file has its name, and what the ledger reserves and
 records.
 """
 

@@ -199,7 +199,7 @@ def read_columns(path: Path) -> dict[str, Sequence[Any]]:
     """Read a public list, CSV or Parquet. What CSV holds stays text: codes keep their leading zeros."""
 
     def refuse(reason: str) -> SourceRefused:
-        return SourceRefused(f"{path}: {reason}", "name a CSV or Parquet file with the public list", parameter="nodes")
+        return SourceRefused(f"{path}: {reason}", "name a CSV or Parquet file with the public list in nodes")
 
     if path.suffix.lower() in (".parquet", ".pq"):
         try:
