@@ -52,6 +52,8 @@ from discreet.tabulation.spool import Spool
 
 MAX_SUBTREE_CELLS = 12_000_000
 """Numbers of all residuals of one subtree: about 1 GB while they are estimated."""
+MAX_GAP = 1e-6
+"""By which share the weighted variance may be above the least one: it is certified."""
 SHARE_DIGITS = 12
 """Digits of a σ that follows from a share of ρ."""
 
@@ -259,7 +261,7 @@ def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, 
 def _allocate(wanted: HierarchyWanted, terms: ChargeTerms, weights: Any) -> tuple[LevelAllocation, LevelNoises]:
     """The least weighted variance that the budget buys."""
     lattice = Lattice.of(wanted.sizes, wanted.margins)
-    allocation = allocate_levels(wanted.hierarchy.spine.shapes, lattice.averaging, weights)
+    allocation = allocate_levels(wanted.hierarchy.spine.shapes, lattice.averaging, weights, gap=MAX_GAP)
 
     def noises_at(factor: float, digits: int | None = None) -> LevelNoises:
         return tuple(
