@@ -36,6 +36,7 @@ from discreet.tabulation.hierarchy import (
     HierarchyWanted,
     LevelTablesLike,
     Problems,
+    hash_nodes,
     read_hierarchy_wanted,
     read_regions,
 )
@@ -123,10 +124,8 @@ class HierarchyPlan:
             for level, noises in enumerate(self.noises)
             for margin, noise in noises.items()
         ]
-        nodes = sha256(to_canonical_json([hierarchy.levels, *(each.tolist() for each in hierarchy.spine.nodes),
-                                          *(each.tolist() for each in hierarchy.spine.parents)]))  # fmt: skip
         described = self.session.executor.describe_bounded(self.wanted.bounded)
-        return described | {"nodes": nodes.hexdigest(), "stream_level": self.stream_level, "measured": measured}
+        return described | {"nodes": hash_nodes(hierarchy.spine), "stream_level": self.stream_level, "measured": measured}
 
     @cached_property
     def hash(self) -> str:
@@ -142,7 +141,7 @@ class HierarchyPlan:
         spool = Spool.open(folder, bound.answers)
         paid = HierarchyJob(
             self.wanted, self.noises, self.stream_level, spool, self.event, spec | {"spool": spool.identity},
-            self.terms.certified_delta, (bound.reference.entry,),
+            self.terms.certified_delta,
         )  # fmt: skip
         execution = executor.execute(paid, options, intervals)
         spool.open_to_readers()
