@@ -16,13 +16,17 @@ def reproduce(
 ) -> None:
     """Estimate all tables of a published tabulation again, and compare them with its files. Exit code 1 if one differs.
 
-    It reads measurements.json and measurements.parquet, and needs neither the
-    data nor the ledger.
+    It reads measurements.json and measurements.parquet, or the folder
+    measurements of a hierarchy, and needs neither the data nor the ledger.
     """
+    from discreet.tabulation.files import Reproduction
     from discreet.tabulation.files import reproduce as estimate_again
+    from discreet.tabulation.hierarchy_files import HierarchyReproduction, is_hierarchy_folder, reproduce_hierarchy
 
     with show_progress("estimating …"):
-        found = estimate_again(folder)
+        found: Reproduction | HierarchyReproduction
+        found = reproduce_hierarchy(folder) if is_hierarchy_folder(folder) else estimate_again(folder)
+    ending = "parquet" if isinstance(found, HierarchyReproduction) else "csv"
     if json:
         print_json(
             {"same": list(found.same), "different": list(found.different), "missing": list(found.missing),
@@ -32,7 +36,9 @@ def reproduce(
         for mark, names, said in (("✓", found.same, "is"), ("✗", found.different, "differs from"), ("✗", found.missing, "")):
             for name in names:
                 print_line(
-                    f"  {mark} {name}.csv {said} what the measurements say" if said else f"  {mark} {name}.csv is missing"
+                    f"  {mark} {name}.{ending} {said} what the measurements say"
+                    if said
+                    else f"  {mark} {name}.{ending} is missing"
                 )
         print_line("All tables follow from the measurements." if found.is_complete else "Not all tables follow from them.")
     if not found.is_complete:

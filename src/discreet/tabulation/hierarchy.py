@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from io import StringIO
 from math import prod
 from pathlib import Path
@@ -31,6 +32,7 @@ import numpy as np
 from discreet._numbers import Number, read_positive
 from discreet.errors import BadParameter, DiscreetError, PlanRefused, QueryRefused, SourceRefused
 from discreet.formats import missing_library_error
+from discreet.ledger.entries import to_canonical_json
 from discreet.paths import read_text
 from discreet.query.cells import BoundedCells, bound_cells
 from discreet.query.parser import read_query
@@ -146,6 +148,12 @@ class Hierarchy:
                 leaves = self.spine.slice_subtree(level, place)[-1]
                 found.append(np.arange(leaves.start, leaves.stop))
         return np.unique(np.concatenate(found))
+
+
+def hash_nodes(spine: Spine) -> str:
+    """Return the hash of a list of nodes: levels, labels and parents."""
+    listed = [spine.levels, *(each.tolist() for each in (*spine.nodes, *spine.parents))]
+    return sha256(to_canonical_json(listed)).hexdigest()
 
 
 def _read_levels(geo: str | Sequence[str], problems: Problems) -> tuple[str, ...]:

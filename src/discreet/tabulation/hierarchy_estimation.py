@@ -20,8 +20,8 @@ twice that, and 16·u·(2L + 1)·A of its own. `_bound_rounding` is more than th
 add. It is far below 1, and intervals are widened by it.
 
 **Display values** (`display.py`) are made from the top down. U_l are the columns of all tables of level l and below; the
-table of U_l is shown as nonnegative whole numbers that add up to the parent's, and every table is a sum of it. Residuals of
-U_l that no table needs count as 0.
+table of U_l is shown as nonnegative whole numbers that add up to the parent's and to the node's displayed total, and every
+table is a sum of it. Residuals of U_l that no table needs count as 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from discreet._numbers import nearest_float
 from discreet.errors import BadParameter
 from discreet.query.schema import Key
-from discreet.tabulation.display import Counts, display_children, display_top, sum_to_margin
+from discreet.tabulation.display import Counts, display_children, display_children_with_totals, display_top, sum_to_margin
 from discreet.tabulation.intervals import CountNoise, ErrorModel, find_ends, find_reliable, half_widths
 from discreet.tabulation.margins import Floats, Margin, centred_share, count_cells, drop_single_columns, list_closure
 from discreet.tabulation.node_residuals import Tables, rebuild_nodes, split_nodes
@@ -289,12 +289,18 @@ class _Estimation:
         model, spine = self.model, self.model.spine
         shown: list[Counts] = []
         for level, union in enumerate(model.display_columns[: last + 1]):
-            estimate = rebuild_nodes(model.sizes, top[level], union)
             if not level:
-                shown.append(display_top(estimate))
+                shown.append(display_top(rebuild_nodes(model.sizes, top[level], union)))
             else:
-                shown.append(display_children(estimate, self._fold(shown[-1], level), spine.starts[level - 1]))
+                shown.append(self._display_children(top[level], shown[-1], level, spine.starts[level - 1]))
         return shown
+
+    def _display_children(self, parts: Mapping[Margin, Floats], above: Counts, level: int, starts: Any) -> Counts:
+        """What nodes show, whose parents show `above`: first totals, then cells that add up to these and to the parents."""
+        sizes, folded = self.model.sizes, self._fold(above, level)
+        totals = display_children(rebuild_nodes(sizes, parts, ()), folded.sum(axis=1, keepdims=True), starts)
+        estimate = rebuild_nodes(sizes, parts, self.model.display_columns[level])
+        return display_children_with_totals(estimate, folded, totals[:, 0], starts)
 
     def _fold(self, shown: Counts, level: int) -> Counts:
         """What the level above shows, summed to the columns of this one."""
@@ -319,10 +325,10 @@ class _Estimation:
             nodes = where[number - level]
             found = parts[number - level] | {b: each[nodes] for b, each in top[number].items()}
             if above is not None:
-                above = None if number >= len(model.display_columns) else display_children(
-                    rebuild_nodes(model.sizes, found, model.display_columns[number]), self._fold(above, number),
-                    spine.starts[number - 1][where[number - level - 1].start : where[number - level - 1].stop + 1],
-                )  # fmt: skip
+                parents = where[number - level - 1]
+                starts = spine.starts[number - 1][parents.start : parents.stop + 1]
+                is_shown = number < len(model.display_columns)
+                above = self._display_children(found, above, number, starts) if is_shown else None
             yield from self._make_blocks(number, nodes.start, found, above)
 
     def _make_blocks(

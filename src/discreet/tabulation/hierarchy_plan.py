@@ -36,6 +36,7 @@ from discreet.tabulation.hierarchy import (
     HierarchyWanted,
     LevelTablesLike,
     Problems,
+    hash_nodes,
     read_hierarchy_wanted,
     read_regions,
 )
@@ -52,6 +53,8 @@ from discreet.tabulation.spool import Spool
 
 MAX_SUBTREE_CELLS = 12_000_000
 """Numbers of all residuals of one subtree: about 1 GB while they are estimated."""
+MAX_GAP = 1e-6
+"""By which share the weighted variance may be above the least one: it is certified."""
 SHARE_DIGITS = 12
 """Digits of a σ that follows from a share of ρ."""
 
@@ -121,10 +124,8 @@ class HierarchyPlan:
             for level, noises in enumerate(self.noises)
             for margin, noise in noises.items()
         ]
-        nodes = sha256(to_canonical_json([hierarchy.levels, *(each.tolist() for each in hierarchy.spine.nodes),
-                                          *(each.tolist() for each in hierarchy.spine.parents)]))  # fmt: skip
         described = self.session.executor.describe_bounded(self.wanted.bounded)
-        return described | {"nodes": nodes.hexdigest(), "stream_level": self.stream_level, "measured": measured}
+        return described | {"nodes": hash_nodes(hierarchy.spine), "stream_level": self.stream_level, "measured": measured}
 
     @cached_property
     def hash(self) -> str:
@@ -140,7 +141,7 @@ class HierarchyPlan:
         spool = Spool.open(folder, bound.answers)
         paid = HierarchyJob(
             self.wanted, self.noises, self.stream_level, spool, self.event, spec | {"spool": spool.identity},
-            self.terms.certified_delta, (bound.reference.entry,),
+            self.terms.certified_delta,
         )  # fmt: skip
         execution = executor.execute(paid, options, intervals)
         spool.open_to_readers()
@@ -259,7 +260,7 @@ def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, 
 def _allocate(wanted: HierarchyWanted, terms: ChargeTerms, weights: Any) -> tuple[LevelAllocation, LevelNoises]:
     """The least weighted variance that the budget buys."""
     lattice = Lattice.of(wanted.sizes, wanted.margins)
-    allocation = allocate_levels(wanted.hierarchy.spine.shapes, lattice.averaging, weights)
+    allocation = allocate_levels(wanted.hierarchy.spine.shapes, lattice.averaging, weights, gap=MAX_GAP)
 
     def noises_at(factor: float, digits: int | None = None) -> LevelNoises:
         return tuple(
