@@ -100,9 +100,3 @@ def draw_races(rng: np.random.Generator, tracts: NDArray[np.int64]) -> NDArray[n
     ends = np.cumsum(mixes, axis=1)
     found = (rng.random(len(tracts))[:, None] > ends[tracts]).sum(axis=1)
     return np.minimum(found, len(sets) - 1)
-
-
-if __name__ == "__main__":
-    population = invent_people()
-    population.write(Path("people.parquet"))
-    print(f"people.parquet: {len(population.block):,} invented people in {len(population.codes):,} blocks")
