@@ -1,5 +1,6 @@
 """examples/census: the figures that the Census Bureau published, invented people, and two ways to make tables of them."""
 
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from discreet.accounting.zcdp import zcdp
 from discreet.events import compose
 from discreet.ledger.entries import privacy_unit_of
 from discreet.testing import seeded_bits
+from tests.support import console
 
 FOLDER = Path(__file__).parent.parent.parent / "examples" / "census"
 SHAPE = (2, 2, 2, 2, 3)
@@ -26,6 +28,7 @@ class Modules(NamedTuple):
     redistricting: ModuleType
     people: ModuleType
     compare: ModuleType
+    plan: ModuleType
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +38,10 @@ def census() -> Iterator[Modules]:
     try:
         import compare
         import people
+        import plan
         import redistricting
 
-        yield Modules(redistricting, people, compare)
+        yield Modules(redistricting, people, compare, plan)
     finally:
         sys.path.remove(str(FOLDER))
         for name in Modules._fields:
@@ -200,3 +204,16 @@ def test_exact_states_are_an_invariant_of_the_account(census: Modules, tmp_path:
     assert privacy_unit_of(plan.describe()).endswith("among data sets with the same number of rows for each `state`")
     with pytest.raises(Exception, match="without a reason"):
         census.compare.plan_census(population, tmp_path / "people.parquet", {"state": ""})
+
+
+def test_the_plan_is_published_and_invariants_are_said(census: Modules, tmp_path: Path) -> None:
+    plan = census.plan.write_census(tmp_path, 300, (2, 1, 1, 1, 2))
+    plan.write_text(plan.read_text() + f'[invariants]\nstate = "{census.compare.REASON}"\n')
+    done = console.run("publish", plan, "--to", tmp_path / "tables", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "59 tables are measured" in done.stdout
+    page = (tmp_path / "tables" / "guarantee.md").read_text()
+    assert "**among data sets with the same number of rows for each" in page
+    assert census.compare.REASON.rstrip(".") in page
+    measured = json.loads((tmp_path / "tables" / "measurements" / "measurements.json").read_text())
+    assert measured

@@ -282,9 +282,9 @@ def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, cert
         "## How to read the tables\n\n"
         f"Nodes, from the top down: {levels}. Their list is public; rows that lie in none of them are not counted. "
         "`estimate` is the least-squares estimate from all measured tables of all levels: it is unbiased, may be negative, "
-        "and estimates add up over tables and levels. `sd` is the standard deviation of its noise. The interval from `lower` "
-        f"to `upper` contains the count of the rows that are kept with probability ≥ {confidence}; that is proven for the "
-        "noise that was drawn, and holds for each cell by itself.\n\n"
+        "and estimates add up over tables and levels. `sd` is the standard deviation of its noise. The interval from "
+        f"`lower` to `upper` contains the count of the rows that are kept with probability ≥ {confidence}; that is proven "
+        "for the noise that was drawn, and holds for each cell by itself.\n\n"
         f"{escape_markdown(DISPLAY_NOTE if plan.model.display_columns else NO_DISPLAY_NOTE)}",
         _describe_tables(plan),
         _describe_measured(plan, tabulation),
