@@ -164,12 +164,20 @@ invariants out.
 
 
 def invariants_to_json(invariants: Iterable[Invariant]) -> list[dict[str, Any]]:
-    """Return invariants as plain values, which measurement hashes and certificates hold."""
+    """Return invariants as plain values, which measurement hashes and certificates hold.
+
+    >>> invariants_to_json([Invariant(("state",), "by law")])
+    [{'by': ['state'], 'public': 'by law'}]
+    """
     return [{"by": list(each.by), "public": each.public} for each in invariants]
 
 
 def invariants_from_json(values: Any) -> tuple[Invariant, ...]:
-    """Return what `invariants_to_json` wrote. Raise `BadParameter` if it is something else."""
+    """Return what `invariants_to_json` wrote. Raise `BadParameter` if it is something else.
+
+    >>> invariants_from_json([{"by": ["state"], "public": "by law"}])
+    (Invariant(by=('state',), public='by law'),)
+    """
     try:
         found = tuple(Invariant(tuple(each["by"]), each["public"]) for each in values)
     except (TypeError, KeyError):

@@ -18,6 +18,7 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import privacy_unit_of
 from discreet.ledger.keys import default_key_path, load_key
 from discreet.ledger.verify import verify
+from discreet.streams import open_stream
 from discreet.units import AMONG, Invariant, Neighbours, histogram, invariants_from_json, read_invariants
 from tests.support import console
 from tests.support.certificates import list_false_claims, sign_again
@@ -84,6 +85,17 @@ def test_none_are_the_default() -> None:
     assert session.invariants == ()
     assert "invariants" not in session.executor.describe(session.calibrate(COUNT, epsilon=0.5))
     assert "Conditional" not in repr(session)
+
+
+def test_a_stream_takes_no_invariants() -> None:
+    session = connect(
+        "examples/visits.csv", unit="id", keys={"ward": ["north", "south"]}, epsilon=1, delta=1e-6, neighbours="replace",
+        invariants={"ward": REASON},
+    )  # fmt: skip
+    asked = "SELECT COUNT(*) AS n FROM visits"
+    with pytest.raises(BadParameter, match="invariants is given: exact counts of a source that grows"):
+        open_stream(session, asked, name="visits", time="day", start="2026-03-01", steps=8, epsilon=1)
+    assert session.budget.spent == 0
 
 
 @pytest.mark.parametrize(
