@@ -95,7 +95,7 @@ def test_a_stream_takes_no_invariants() -> None:
     asked = "SELECT COUNT(*) AS n FROM visits"
     with pytest.raises(BadParameter, match="invariants is given: exact counts of a source that grows"):
         open_stream(session, asked, name="visits", time="day", start="2026-03-01", steps=8, epsilon=1)
-    assert session.budget.spent == 0
+    assert session.account.budget.spent == 0
 
 
 @pytest.mark.parametrize(
