@@ -7,13 +7,26 @@ inequalities between norms:
     linf ≤ l2 ≤ l1 ≤ √l0·l2,   l1 ≤ l0·linf,   l2² ≤ l1·linf.
 
 k counts that one unit can all change by one have l1 = k and l2 = √k, not the other way round.
+
+**Invariants** are exact counts h(x) that are published, such as the number of people of each state. Neighbours with other
+counts are told apart with certainty, so what remains is a guarantee *among data sets with the same counts*.
+
+**Proof.** Let M be the noisy part, with ρ for all neighbours. If h(x) = h(x'), then (h, M)(x) and (h, M)(x') differ in M
+alone, so they are as far apart as M(x) and M(x'): ρ for neighbours, and by group privacy m²·ρ if x and x' differ in m units,
+whether or not the data sets between them have the same counts. If h(x) ≠ h(x'), nothing is guaranteed. ∎
+
+Composition is for one h: of two publications with other invariants, together only what both of them condition on is
+guaranteed, and that may leave no neighbours. Under add/remove one unit more or less changes its own count, so no two
+neighbours have the same counts, and the guarantee would be empty.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 from discreet._numbers import (
     Number,
@@ -24,7 +37,7 @@ from discreet._numbers import (
     sqrt_up,
     to_rational,
 )
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError, PlanRefused
 
 
 class Neighbours(Enum):
@@ -55,6 +68,138 @@ class Neighbours(Enum):
         if not isinstance(text, str) or text not in by_name:
             raise BadParameter(name, repr(text), "no such relation", f"take {' or '.join(by_name)}")
         return by_name[text]
+
+
+AMONG = ", among data sets with the same "
+"""What stands between a neighbouring relation and the invariants on which it is conditional. Ledgers hold it: it stays."""
+
+MAX_REASON_LENGTH = 1000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Invariant:
+    """Exact counts that are public: the number of rows for each value of some columns, and why it is public.
+
+    >>> Invariant(("state",), "The law demands exact counts for apportionment.").counts
+    'number of rows for each `state`'
+    """
+
+    by: tuple[str, ...]
+    public: str
+
+    def __post_init__(self) -> None:
+        names = (self.by,) if isinstance(self.by, str) else self.by
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
+            raise BadParameter("invariants", repr(names), "not columns", HOW_TO_DECLARE)
+        if not names or len(set(names)) < len(names):
+            raise BadParameter("invariants", repr(names), "not a list of different columns", HOW_TO_DECLARE)
+        reason = self.public
+        if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_REASON_LENGTH or not reason.isprintable():
+            raise BadParameter(
+                "invariants", f"{_quote(names)} without a reason",
+                "exact counts are not protected, so the publication must say why they are public", HOW_TO_DECLARE,
+            )  # fmt: skip
+        object.__setattr__(self, "by", tuple(sorted(names)))
+        object.__setattr__(self, "public", reason.strip())
+
+    @property
+    def counts(self) -> str:
+        """What is exact, in words."""
+        return f"number of rows for each {_quote(self.by)}"
+
+
+HOW_TO_DECLARE = 'give each with the reason why it is public: {"state": "the law demands exact counts of each state"}'
+
+
+def read_invariants(
+    given: Any, neighbours: Neighbours, columns: Iterable[str], unit: Sequence[str]
+) -> tuple[Invariant, ...]:
+    """Return the invariants of a source: reasons by column, or by columns with commas between them. None if None are given.
+
+    `columns` are those of the table, and `unit` those that identify the privacy unit. Everything that is wrong is refused at
+    once.
+
+    >>> read_invariants({"state": "by law"}, Neighbours.ADD_REMOVE, ["id", "state"], ["id"])
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: neighbours is 'add-remove': one unit more or less changes an exact count, so with \
+invariants no two data sets would be neighbours and nothing would be guaranteed. Give neighbours="replace", or leave \
+invariants out.
+    """
+    if given is None or (isinstance(given, Mapping) and not given):
+        return ()
+    if not isinstance(given, Mapping):
+        raise BadParameter("invariants", repr(given), "not a reason for each", HOW_TO_DECLARE)
+    problems: list[DiscreetError] = []
+    found: list[Invariant] = []
+    if neighbours is Neighbours.ADD_REMOVE:
+        problems.append(BadParameter(
+            "neighbours", repr(neighbours.value), "one unit more or less changes an exact count, so with invariants no two "
+            "data sets would be neighbours and nothing would be guaranteed",
+            'give neighbours="replace", or leave invariants out',
+        ))  # fmt: skip
+    known = set(columns)
+    for name, reason in given.items():
+        by = tuple(each.strip() for each in name.split(",")) if isinstance(name, str) else name
+        try:
+            found.append(Invariant(by, reason))
+        except BadParameter as wrong:
+            problems.append(wrong)
+            continue
+        missing = [each for each in found[-1].by if each not in known]
+        if missing:
+            hint = f"take columns of the table: {', '.join(sorted(known))}"
+            problems.append(BadParameter("invariants", _quote(missing), "not in the table", hint))
+        if set(unit) & set(by):
+            problems.append(BadParameter(
+                "invariants", _quote(by), "a count for each privacy unit leaves nothing to protect",
+                "take columns that many units share",
+            ))  # fmt: skip
+    if len({each.by for each in found}) < len(found):
+        problems.append(BadParameter("invariants", repr(given), "the same columns are given twice", "give them once"))
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise PlanRefused(problems, "The list of invariants")
+    return tuple(sorted(found))
+
+
+def invariants_to_json(invariants: Iterable[Invariant]) -> list[dict[str, Any]]:
+    """Return invariants as plain values, which measurement hashes and certificates hold.
+
+    >>> invariants_to_json([Invariant(("state",), "by law")])
+    [{'by': ['state'], 'public': 'by law'}]
+    """
+    return [{"by": list(each.by), "public": each.public} for each in invariants]
+
+
+def invariants_from_json(values: Any) -> tuple[Invariant, ...]:
+    """Return what `invariants_to_json` wrote. Raise `BadParameter` if it is something else.
+
+    >>> invariants_from_json([{"by": ["state"], "public": "by law"}])
+    (Invariant(by=('state',), public='by law'),)
+    """
+    try:
+        found = tuple(Invariant(tuple(each["by"]), each["public"]) for each in values)
+    except (TypeError, KeyError):
+        found = ()
+    if not found or invariants_to_json(sorted(found)) != values:
+        raise BadParameter(
+            "invariants", "of the measurement", "not as this version writes them", "read the certificate again"
+        )
+    return found
+
+
+def describe_condition(invariants: Iterable[Invariant]) -> str:
+    """Write what the data sets of a guarantee have in common, for `AMONG`; the order of invariants does not matter.
+
+    >>> describe_condition([Invariant(("state",), "by law"), Invariant(("age", "sex"), "by law")])
+    'number of rows for each `age` and `sex`, and number of rows for each `state`'
+    """
+    return ", and ".join(each.counts for each in sorted(invariants))
+
+
+def _quote(names: Sequence[str]) -> str:
+    return " and ".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 @dataclass(frozen=True, slots=True, init=False)

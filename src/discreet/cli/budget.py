@@ -98,6 +98,7 @@ def _to_dict(account: "AccountState", cost: "Cost") -> dict[str, Any]:
         "parent": account.parent.name if account.parent else None,
         "entries": account.debits,
         "privacy_unit": account.privacy_unit or None,
+        **({"conditional_on": account.condition} if account.condition else {}),
         "limit": decimal_down(budget.limit),
         "delta": {"limit": decimal_down(budget.delta_limit), "remaining": decimal_down(budget.delta_remaining)},
         "cost": cost.to_dict(),
@@ -117,6 +118,8 @@ def _format_lines(account: "AccountState", cost: "Cost") -> list[str]:
         lines.append(f"δ for partition selection and claims: {share}")
     if account.privacy_unit:
         lines.append(f"privacy unit: {account.privacy_unit}")
+    if account.condition:
+        lines.append(f"CONDITIONAL: guaranteed only among data sets with the same {account.condition}")
     if account.parent:
         parent = account.parent
         lines.append(f"capped by {parent.name}: {describe_budget(parent.budget, parent.delta, format_at(parent.delta))}")

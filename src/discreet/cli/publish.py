@@ -1,7 +1,7 @@
 """`discreet publish`: plan a workload, show its cost and what it buys, confirm, and write the publication."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
     from discreet.accounting.cost import Cost
+    from discreet.tabulation.hierarchy_plan import HierarchyPlan
     from discreet.workload.forecast import Forecast, ForecastRow
     from discreet.workload.planning import TargetCost, WorkloadPlan
     from discreet.workload.publishing import Publication
@@ -55,15 +56,21 @@ def publish(
     the budget is missing; the ledger of the plan need not exist yet.
 
     A plan with \\[tables.NAME] in place of queries publishes tables that add up
-    (`discreet tabulate`), and the noisy measurements behind them.
+    (`discreet tabulate`), and the noisy measurements behind them; with
+    \\[hierarchy], on all levels of a hierarchy. If such a publication is
+    interrupted, the same command continues it.
     """
     from discreet.workload.forecast import forecast_budgets
+    from discreet.workload.hierarchies import has_hierarchy
     from discreet.workload.planning import find_noise, price_targets, read_plan
     from discreet.workload.publishing import publish as write_publication
     from discreet.workload.tabulations import has_tables
 
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
+    if has_hierarchy(plan):
+        _publish_hierarchy(plan, to, yes=yes, dry_run=dry_run, force=force, fresh=fresh, key=key, json=json)
+        return
     if has_tables(plan):
         _publish_tables(
             plan, to, yes=yes, dry_run=dry_run, force=force, fresh=fresh, key=key, spreadsheet=spreadsheet, json=json
@@ -146,6 +153,69 @@ def _publish_tables(
     print_line(f"Published {len(files)} files in {published.folder}.")
     if published.free:
         print_line("The ledger had recorded the measurements: nothing was charged.")
+
+
+def _publish_hierarchy(
+    plan: str, to: str, *, yes: bool, dry_run: bool, force: bool, fresh: bool, key: str | None, json: bool
+) -> None:
+    """Publish a plan that has a hierarchy, or continue where it was interrupted."""
+    from discreet.workload.hierarchies import publish_hierarchy, read_hierarchy_workload
+
+    with show_progress("planning …"):
+        workload = read_hierarchy_workload(plan)
+        solved = workload.plan()
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
+    summary = _summarise_hierarchy(solved)
+    if not json:
+        _print_hierarchy(solved, summary)
+    if dry_run:
+        if json:
+            print_json(summary)
+        return
+    if not yes:
+        _confirm(solved.cost)
+    with show_progress("publishing …") as on_progress:
+        published = publish_hierarchy(workload, to, solved=solved, force=force, fresh=fresh, key=key, progress=on_progress)
+    files = sorted(path.name for path in published.folder.iterdir())
+    if json:
+        found = {"folder": str(published.folder), "free": published.free, "root": published.tabulation.root, "files": files}
+        print_json(summary | found)
+        return
+    print_line(f"Published {len(files)} files in {published.folder}. Merkle root: {published.tabulation.root}.")
+    if published.free:
+        print_line("The ledger had recorded the measurements: nothing was charged.")
+
+
+def _summarise_hierarchy(plan: "HierarchyPlan") -> dict[str, Any]:
+    model, levels = plan.model, plan.wanted.hierarchy.levels
+    tables = []
+    for name, (margin, numbers) in model.tables.items():
+        for number in numbers:
+            widths = model.list_half_widths(number, margin) * float(model.step)
+            by = [model.columns[i] for i in margin]
+            ends = [float(widths.min()), float(widths.max())]
+            tables.append({"name": name, "level": levels[number], "by": by, "half_widths": ends})
+    nodes = dict(zip(levels, plan.wanted.hierarchy.spine.sizes, strict=True))
+    return {"cost": plan.cost.to_dict(), "nodes": nodes, "tables": tables, "measured": plan.describe()["measured"]}
+
+
+def _print_hierarchy(plan: "HierarchyPlan", summary: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    from discreet.formats import make_rich_table
+
+    rows = [
+        (
+            each["name"],
+            each["level"],
+            ", ".join(each["by"]) or "everybody",
+            "±{:,.4g} to ±{:,.4g}".format(*each["half_widths"]),
+        )
+        for each in summary["tables"]
+    ]
+    Console().print(make_rich_table(None, ("table", "level", "by", "half-width"), rows))
+    print_line(f"{len(summary['measured'])} tables are measured. {plan.cost}")
 
 
 def _confirm(cost: "Cost") -> None:

@@ -16,13 +16,16 @@ def reproduce(
 ) -> None:
     """Estimate all tables of a published tabulation again, and compare them with its files. Exit code 1 if one differs.
 
-    It reads measurements.json and measurements.parquet, and needs neither the
-    data nor the ledger.
+    It reads measurements.json and measurements.parquet, or the folder
+    measurements of a hierarchy, and needs neither the data nor the ledger.
     """
+    from discreet.tabulation.files import Reproduction
     from discreet.tabulation.files import reproduce as estimate_again
+    from discreet.tabulation.hierarchy_files import HierarchyReproduction, is_hierarchy_folder, reproduce_hierarchy
 
     with show_progress("estimating …"):
-        found = estimate_again(folder)
+        found: Reproduction | HierarchyReproduction
+        found = reproduce_hierarchy(folder) if is_hierarchy_folder(folder) else estimate_again(folder)
     if json:
         kinds = {"same": found.same, "different": found.different, "missing": found.missing, "unknown": found.unknown}
         print_json({kind: list(names) for kind, names in kinds.items()} | {"reproduced": found.is_complete})

@@ -28,6 +28,7 @@ from discreet.accounting.currencies import (
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, check_additive, compose
 from discreet.ledger.quarantine import Quarantine
+from discreet.units import AMONG
 
 MAX_NAME_LENGTH = 200
 
@@ -130,6 +131,15 @@ class AccountState:
         return (self,) if self.parent is None else (self, *self.parent.lineage)
 
     @property
+    def condition(self) -> str:
+        """What the data sets must agree on for the guarantee to hold: exact counts that are public; "" without any.
+
+        >>> AccountState.open("hr", 1).condition
+        ''
+        """
+        return self.privacy_unit.partition(AMONG)[2]
+
+    @property
     def family_budget(self) -> Filter:
         """The budget whose limits divide δ over queries: the root's, so that the same query has the same threshold, and is
         the same measurement, in every account of a family."""
@@ -202,6 +212,14 @@ def require_same_unit(known: str, unit: str, name: str) -> str:
     the cost for one person's rows bounds nothing about a household's, and replacing a person is removing one and adding one,
     so a sum over several kinds of neighbours guarantees nothing for any of them."""
     if known and unit and known != unit:
+        (base, _, condition), (new_base, _, new_condition) = known.partition(AMONG), unit.partition(AMONG)
+        if base == new_base:
+            raise BadParameter(
+                "invariants", new_condition or "not given",
+                f"the account {name!r} has {f'others ({condition})' if condition else 'none'}, and publications together "
+                "guarantee something only among data sets that agree on the same exact counts",
+                f"{'give the same' if condition else 'leave them out'}, or open another account",
+            )  # fmt: skip
         (before, _, _), (now, _, relation) = known.partition(": "), unit.partition(": ")
         raise BadParameter(
             *(("neighbours", repr(relation)) if before == now else ("unit", repr(now))),

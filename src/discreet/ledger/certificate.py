@@ -29,7 +29,7 @@ from discreet.ledger.entries import (
     to_canonical_json,
 )
 from discreet.ledger.signatures import check_signing_key, is_public_key
-from discreet.units import Neighbours
+from discreet.units import Invariant, Neighbours, describe_condition, invariants_from_json, invariants_to_json
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import LedgerAccount
@@ -162,7 +162,7 @@ def make_guarantee(
     with_earlier = compute_epsilon_spent(
         account, sum((step.cost for step in steps), Fraction(0)), sum((step.delta for step in steps), Fraction(0))
     )
-    guarantee = {
+    guarantee: dict[str, Any] = {
         "account": account.name,
         "whose": f"one {measurement.get('unit')}",
         "change": NEIGHBOUR_PHRASES.get(str(measurement.get("neighbours")), "changed in a way that is not said"),
@@ -171,6 +171,8 @@ def make_guarantee(
         "after": [step.number for step in earlier],
         "so_far": {"entry": debit.number, "epsilon": to_json_number(so_far), "delta": delta},
     }
+    if "invariants" in measurement:  # certificates without any are as before
+        guarantee["invariants"] = invariants_to_json(invariants_from_json(measurement["invariants"]))
     return guarantee | {"words": describe_guarantee(guarantee)}
 
 
@@ -181,10 +183,23 @@ def describe_guarantee(guarantee: Mapping[str, Any]) -> str:
     rests = (
         f", and of those that it rests on (entries {', '.join(map(str, guarantee['after']))})," if guarantee["after"] else ""
     )
+    whatever = "Whatever else is known"
+    if "invariants" in guarantee:
+        whatever = f"{describe_conditional(invariants_from_json(guarantee['invariants']))} Whatever else is known"
     return (
-        f"Whatever else is known: the rows of {guarantee['whose']}, {guarantee['change']}, change the odds of any such "
+        f"{whatever}: the rows of {guarantee['whose']}, {guarantee['change']}, change the odds of any such "
         f"answer{rests} by at most e^{guarantee['epsilon']}{at_delta}; together with all that account "
         f"{guarantee['account']} released up to entry {so_far['entry']}, by at most e^{so_far['epsilon']}{at_delta}."
+    )
+
+
+def describe_conditional(invariants: Sequence[Invariant]) -> str:
+    """Say that a guarantee is conditional, on what, and why. `verify` compares the sentences word by word, so they stay."""
+    reasons = " ".join(f"Why the {each.counts} is public: {each.public.rstrip('.')}." for each in invariants)
+    return (
+        f"Conditional: this holds only among data sets with the same {describe_condition(invariants)}, which is public and "
+        f"not protected. {reasons} Two data sets that agree on it and differ in m units are as far apart as group privacy "
+        "for m units says; about data sets that do not agree on it, nothing is guaranteed."
     )
 
 

@@ -19,6 +19,7 @@ from discreet.codec import from_wire, to_wire
 from discreet.errors import BadEventEncoding
 from discreet.ledger.account import AccountState
 from discreet.ledger.quarantine import FailureKind
+from discreet.units import AMONG, describe_condition, invariants_from_json
 
 GENESIS = bytes(32)
 """What the first entry holds in place of the hash before it."""
@@ -240,10 +241,18 @@ def hash_measurement(measurement: Mapping[str, Any]) -> str:
 def privacy_unit_of(measurement: Mapping[str, Any]) -> str:
     """Return the privacy unit and the neighbouring relation of a measurement, as one text.
 
+    Invariants make it another relation, so that an account with them never mixes with another. Why they are public is no
+    part of it.
+
     >>> privacy_unit_of({"unit": "id", "neighbours": "replace one unit"})
     'id: replace one unit'
+    >>> privacy_unit_of({"unit": "id", "neighbours": "replace one unit", "invariants": [{"by": ["state"], "public": "law"}]})
+    'id: replace one unit, among data sets with the same number of rows for each `state`'
     """
-    return f"{measurement.get('unit')}: {measurement.get('neighbours')}"
+    relation = f"{measurement.get('unit')}: {measurement.get('neighbours')}"
+    if "invariants" not in measurement:
+        return relation
+    return f"{relation}{AMONG}{describe_condition(invariants_from_json(measurement['invariants']))}"
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=to_wire)

@@ -46,6 +46,7 @@ from discreet.ledger.signatures import (
     signing_key,
     verify_signature,
 )
+from discreet.units import AMONG
 
 if TYPE_CHECKING:
     import discreet.ledger.chain
@@ -78,6 +79,7 @@ class Verification:
     is_signer_known: bool = False  # whether the public key of the publisher was given
     is_ledger_known: bool = False  # whether the ledger was given
     are_tables_compared: bool = True  # False for a publication of which the certificate alone was given
+    condition: str = ""  # on which exact counts data sets must agree for the guarantee to hold; "" for all data sets
     unchecked: tuple[str, ...] = ()  # what else nothing that was given can show, such as why a table lacks rows
 
     @property
@@ -102,17 +104,22 @@ class Verification:
             )
             if not is_known
         ]
+        conditional = (
+            f" The guarantee is conditional: it holds only among data sets with the same {self.condition}."
+            if self.condition
+            else ""
+        )
         unknown += [] if self.are_tables_compared else ["the tables beside it (give their folder)"]
         unknown += self.unchecked
         if unknown:
             listed = " and ".join([", ".join(unknown[:-1]), unknown[-1]] if len(unknown) > 1 else unknown)
             return (
                 "VALID SO FAR: the certificate is complete and unchanged, and its noise proves its guarantee. Not checked: "
-                f"{listed}."
+                f"{listed}.{conditional}"
             )
         return (
             "VALID: the publisher signed exactly this answer, the ledger charged for it, and its noise proves its "
-            "guarantee. What is listed as trusted stays an assumption."
+            f"guarantee. What is listed as trusted stays an assumption.{conditional}"
         )
 
 
@@ -148,8 +155,13 @@ def verify(
         assumptions.append(f"that key {key}, fingerprint {format_fingerprint(key)}, is the publisher's (give public=)")
     if ledger is None:
         assumptions.append("that the ledger holds this entry, and only this answer for it (give ledger=)")
+    condition = debit.privacy_unit.partition(AMONG)[2]
+    if condition:
+        assumptions.append(f"that the {condition} is public: nothing that follows from it is protected")
     is_publication = "answers" in stated["release"]
-    return Verification(tuple(claims), tuple(assumptions), given is not None, ledger is not None, not is_publication)
+    return Verification(
+        tuple(claims), tuple(assumptions), given is not None, ledger is not None, not is_publication, condition
+    )
 
 
 def _check_signature(

@@ -24,7 +24,7 @@ from discreet.session.missing import Missing, make_error
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import ColumnBounds, open_source
-from discreet.units import Neighbours
+from discreet.units import Neighbours, read_invariants
 
 if TYPE_CHECKING:
     from discreet.remote.client import RemoteSession
@@ -49,6 +49,7 @@ def connect(
     unique: bool | None = None,
     public: Mapping[str, Any] | None = None,
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    invariants: Mapping[str, str] | None = None,
     label: str | None = None,
 ) -> Session: ...
 @overload
@@ -69,6 +70,7 @@ def connect(
     unique: bool | None = None,
     public: Mapping[str, Any] | None = None,
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    invariants: Mapping[str, str] | None = None,
     label: str | None = None,
 ) -> Session: ...
 @overload
@@ -93,6 +95,7 @@ def connect(
     unique: bool | None = None,
     public: Mapping[str, Any] | None = None,
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    invariants: Mapping[str, str] | None = None,
     label: str | None = None,
     token: str | None = None,
 ) -> Asking:
@@ -129,6 +132,9 @@ def connect(
         unique: Whether every unit has at most one row.
         public: Public tables, by name, that queries may join to: {"cities": "cities.csv"}.
         neighbours: The neighbouring relation: "add-remove" one unit, or "replace" one.
+        invariants: Exact counts that are public, with the reason: {"state": "the law demands exact counts of each state"}.
+            They are neither read nor published here. They make every guarantee conditional, for the whole account: it holds
+            only among data sets with the same number of rows of each state.
         label: The state of the source, such as "2026-11". Answers recorded under another label, or none, are not reused.
         token: Your token for a service; DISCREET_TOKEN or what `discreet login` stored, unless given.
 
@@ -171,7 +177,10 @@ def open_session(options: SourceOptions, account: Account, delta: Fraction, *, i
     relation = options.neighbours
     if not isinstance(relation, Neighbours):
         relation = Neighbours.parse(relation)
-    return Session.of(open_source(options), account, delta, relation, options.label, identity)
+    source = open_source(options)
+    table = source.table
+    invariants = read_invariants(options.invariants, relation, table.columns, table.unit_columns)
+    return Session.of(source, account, delta, relation, options.label, identity, invariants)
 
 
 def open_account(

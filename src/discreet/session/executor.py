@@ -43,6 +43,7 @@ from discreet.query.contribution import BoundedQuery
 from discreet.query.record import LedgerReference, bounded_spec, from_record, noise_spec, to_record
 from discreet.query.schema import DEFAULT_SALT, Table
 from discreet.sql import totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
+from discreet.units import Invariant, invariants_to_json
 
 ProgressCallback: TypeAlias = Callable[[float], None]
 POLL_SECONDS = 0.1
@@ -272,6 +273,7 @@ class Executor:
     label: str | None = None  # which state of the source is queried
     identity: str | None = None  # what measurements call the source, if not as the engine does
     policy: str | None = None  # the hash of the whole policy, if measurements hold it whatever a query joins
+    invariants: tuple[Invariant, ...] = ()  # exact counts that are public: the guarantee is conditional on them
     unrecorded: MemoryQuarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     """Failures that could not be recorded in the quarantine: a full disk must not open the source again."""
 
@@ -287,7 +289,12 @@ class Executor:
     def describe_bounded(self, bounded: BoundedQuery) -> dict[str, Any]:
         """Return everything that decides the exact statistics."""
         spec = bounded_spec(bounded, self.engine.identity if self.identity is None else self.identity, self.label)
+        spec |= self._describe_invariants()
         return spec if self.policy is None else spec | {"policy": self.policy}
+
+    def _describe_invariants(self) -> dict[str, Any]:
+        """What a specification says of invariants: nothing if there are none, as before there were any."""
+        return {"invariants": invariants_to_json(self.invariants)} if self.invariants else {}
 
     def run(
         self,
@@ -320,7 +327,7 @@ class Executor:
             "unit": table.unit,
             "neighbours": relation.definition,
             "plan": [*map(self.describe, measurements)],
-        }
+        } | self._describe_invariants()
         event = compose(*(each.event for each in measurements))
         job = QueryJob(tuple(measurements), event, spec | SEEDED[options.tainted], (), True, certified_delta)
         return self.execute(job, options, intervals)

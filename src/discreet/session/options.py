@@ -89,6 +89,14 @@ class SourceOptions:
     neighbours: Neighbours | str = field(
         default="add-remove", metadata=_describe("The neighbouring relation: add-remove one unit, or replace one.")
     )
+    invariants: Mapping[str, str] | None = field(
+        default=None,
+        metadata=_describe(
+            "Exact counts by a column that are public, and why: state='the law demands them'. The guarantee becomes "
+            "conditional on them.",
+            dict,
+        ),
+    )
     label: str | None = field(
         default=None,
         metadata=_describe("The state of the source, such as 2026-11. Answers under another label are not reused."),

@@ -19,6 +19,7 @@ from discreet.engines.base import Engine
 from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
 from discreet.formats import count_things, make_html_notes
 from discreet.ledger.account import Account, validate_name, warn_of_unrelated
+from discreet.ledger.certificate import describe_conditional
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import privacy_unit_of
 from discreet.ledger.owner_state import open_quarantine
@@ -31,7 +32,7 @@ from discreet.session.missing import find_missing, make_error
 from discreet.session.options import SourceOptions
 from discreet.session.source import Source
 from discreet.text import to_printable
-from discreet.units import Neighbours
+from discreet.units import Invariant, Neighbours, invariants_to_json
 
 if TYPE_CHECKING:
     from discreet.query.calibrate import EpsilonChoice
@@ -83,6 +84,7 @@ class Session(Asking):
     account_notes: tuple[str, ...] = ()  # on other accounts of the ledger: no part of an answer, which others may get
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
     ungrouped_notes: tuple[str, ...] | None = None  # `notes`, as they read for a query without groups, if otherwise
+    invariants: tuple[Invariant, ...] = ()  # exact counts that are public: all guarantees are conditional on them
 
     @property
     def executor(self) -> "session.Executor":
@@ -97,7 +99,7 @@ class Session(Asking):
 
             policy = None if self.identity is None else policy_hash(self.table)
             executor = session.Executor(
-                self.engine, self.account, self.delta, self.quarantine, self.label, self.identity, policy
+                self.engine, self.account, self.delta, self.quarantine, self.label, self.identity, policy, self.invariants
             )
             made.setdefault("_executor", executor)
         return made["_executor"]
@@ -129,6 +131,7 @@ class Session(Asking):
         neighbours: Neighbours,
         label: str | None = None,
         identity: str | None = None,
+        invariants: tuple[Invariant, ...] = (),
     ) -> "Session":
         """Return a session over an open source; refuse a source that is quarantined or has cells that cannot be read.
 
@@ -141,12 +144,15 @@ class Session(Asking):
         source.validate()
         warning = None
         if isinstance(account, LedgerAccount):
-            about = privacy_unit_of({"unit": source.table.unit, "neighbours": neighbours.definition})
+            stated = {"invariants": invariants_to_json(invariants)} if invariants else {}
+            about = privacy_unit_of({"unit": source.table.unit, "neighbours": neighbours.definition, **stated})
             warning = warn_of_unrelated(account.initial_state, account.list_unrelated(about))
+        said = (describe_conditional(invariants),) if invariants else ()
         return cls(
-            source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
+            source.engine, source.table, account, delta, neighbours, (*said, *source.notes), source.auto_bounds, quarantine,
             None if label is None else read_label(label), None if identity is None else validate_name(identity, "identity"),
-            source.options, () if warning is None else (warning,), ungrouped_notes=source.ungrouped_notes,
+            source.options, () if warning is None else (warning,), invariants=invariants,
+            ungrouped_notes=None if source.ungrouped_notes is None else (*said, *source.ungrouped_notes),
         )  # fmt: skip
 
     @property

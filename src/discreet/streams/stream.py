@@ -616,6 +616,9 @@ def _require_session(session: Session) -> Session:
         raise BadParameter(
             "session", type(session).__name__, reason, 'open one: connect("visits.csv", ledger="hr.ledger", …)'
         )
+    if session.invariants:
+        reason = "exact counts of a source that grows are other counts at every step, so nothing would be guaranteed"
+        raise BadParameter("invariants", "given", reason, "leave them out, or publish without a stream")
     return session
 
 

@@ -6,6 +6,9 @@ from discreet._exports import export_lazily
 
 if TYPE_CHECKING:
     from discreet.tabulation.allocation import Allocation, allocate, allocate_for_errors
+    from discreet.tabulation.hierarchical import HierarchyTabulation, tabulate_hierarchy
+    from discreet.tabulation.hierarchy import Hierarchy, LevelTable
+    from discreet.tabulation.hierarchy_plan import HierarchyPlan, plan_hierarchy, sigmas_from_shares
     from discreet.tabulation.intervals import ErrorModel
     from discreet.tabulation.margins import Margin
     from discreet.tabulation.plan import TabulationPlan, plan_tabulation
@@ -18,6 +21,9 @@ __getattr__, __dir__ = export_lazily(
     globals(),
     {
         "discreet.tabulation.allocation": "Allocation allocate allocate_for_errors",
+        "discreet.tabulation.hierarchical": "HierarchyTabulation tabulate_hierarchy",
+        "discreet.tabulation.hierarchy": "Hierarchy LevelTable",
+        "discreet.tabulation.hierarchy_plan": "HierarchyPlan plan_hierarchy sigmas_from_shares",
         "discreet.tabulation.intervals": "ErrorModel",
         "discreet.tabulation.margins": "Margin",
         "discreet.tabulation.plan": "TabulationPlan plan_tabulation",
@@ -31,6 +37,10 @@ __getattr__, __dir__ = export_lazily(
 __all__ = [
     "Allocation",
     "ErrorModel",
+    "Hierarchy",
+    "HierarchyPlan",
+    "HierarchyTabulation",
+    "LevelTable",
     "Margin",
     "Residuals",
     "TabulatedTable",
@@ -40,6 +50,9 @@ __all__ = [
     "allocate",
     "allocate_for_errors",
     "combine",
+    "plan_hierarchy",
     "plan_tabulation",
+    "sigmas_from_shares",
     "tabulate",
+    "tabulate_hierarchy",
 ]

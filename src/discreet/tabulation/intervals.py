@@ -200,6 +200,12 @@ class ErrorModel:
         place = self._find(margin)
         return NoiseParts(*(self._tables[place] * SAFETY_FACTOR).tolist())
 
+    def residual_parts(self, margin: Margin) -> Floats:
+        """Return the noise in one coordinate of a residual, before it is centred, as in `NoiseParts`; zeros if no measured
+        table holds it."""
+        place = self.lattice.index.get(self.lattice.drop(margin))
+        return np.zeros(4) if place is None or not self.precisions[self.lattice.margins[place]] else self._levels[place]
+
     def question_parts(self, margin: Margin, weights: NDArray[Any]) -> NoiseParts:
         """Return the noise in Σ weight · cell over the estimated table, such as the difference of two cells."""
         place, sizes = self._find(margin), self.lattice.sizes
@@ -255,8 +261,24 @@ def half_width(rounded: tuple[float, float], discrete: float, confidence: Number
     return width * SAFETY_FACTOR
 
 
+def half_widths(parts: Floats, confidence: Number) -> Floats:
+    """Return the half-widths of several estimates, each by itself: one row of `NoiseParts` for each.
+
+    >>> half_widths(np.array([[100.1, 100.0, 1.0, 0.0], [4.0, 0.0, 0.0, 4.0]]), 0.95).round(2).tolist()
+    [21.63, 5.43]
+    """
+    miss = miss_probability(confidence)
+    _, variance, weights, discrete = np.asarray(parts, float).T
+    width = np.sqrt(2 * ((np.sqrt(variance) + np.sqrt(weights) / 2) ** 2 + discrete) * log(2 / miss))
+    bounded = weights / 4 + discrete
+    for share in SPLITS.tolist():
+        normal, rest = -float(ndtri(miss * (1 - share) / 2)), 2 * log(2 / (miss * share))
+        width = np.where(variance > 0, np.minimum(width, normal * np.sqrt(variance) + np.sqrt(rest * bounded)), width)
+    return np.asarray(width * SAFETY_FACTOR)
+
+
 def find_ends(
-    estimates: NDArray[Any], half_width: float, *, rounding_error: float = 0.0, is_count: bool = True
+    estimates: NDArray[Any], half_width: float | Floats, *, rounding_error: float = 0.0, is_count: bool = True
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the lower and upper ends of the intervals of some estimates.
 
@@ -282,7 +304,7 @@ def _to_integers(values: Floats) -> Ints:
     return np.clip(values, -(2.0**62), 2.0**62).astype(np.int64)
 
 
-def find_reliable(estimates: NDArray[Any], half_width: float) -> NDArray[np.bool_]:
+def find_reliable(estimates: NDArray[Any], half_width: float | Floats) -> NDArray[np.bool_]:
     """Return which counts are reliable: the half-width is at most a tenth of the estimate, as in an answer.
 
     >>> find_reliable(np.array([100.0, 24.0, -100.0]), 2.5).tolist()

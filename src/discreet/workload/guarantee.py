@@ -17,6 +17,7 @@ from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
+from discreet.ledger.certificate import describe_conditional
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
 from discreet.query.contribution import explain_sensitivity, list_clipped
@@ -24,7 +25,7 @@ from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.query.series import has_histogram
 from discreet.session.session import Session
 from discreet.text import escape_markdown, format_markdown_code
-from discreet.units import Neighbours
+from discreet.units import Neighbours, describe_condition
 from discreet.workload.planning import WorkloadPlan
 
 if TYPE_CHECKING:
@@ -61,11 +62,15 @@ def describe_guarantee(session: Session, point: Point, tables: int) -> str:
     label = "" if session.label is None else f", labelled {format_markdown_code(session.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
     assumption = "" if table.unit_columns else f" {ROW_UNIT_NOTE}"
+    condition, conditional = "", ""
+    if session.invariants:
+        condition = f", **among data sets with the same {escape_markdown(describe_condition(session.invariants))}**"
+        conditional = f"\n\n{escape_markdown(describe_conditional(session.invariants))}"
     return (
         f"All {tables} tables together are differentially private with **ε = "
         f"{format_up(point.epsilon, SHOWN_DIGITS)}**"
-        f"{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are about the rows of "
-        f"{format_markdown_code(table.name)}{label}.{assumption}"
+        f"{delta}, for each **{escape_markdown(table.unit)}** as a whole{condition}. They are about the rows of "
+        f"{format_markdown_code(table.name)}{label}.{assumption}{conditional}"
     )
 
 
@@ -86,6 +91,9 @@ def describe_meaning(session: Session, point: Point) -> str:
     unit = escape_markdown(session.table.unit)
     replace = session.neighbours is Neighbours.REPLACE
     lines = ["## What it means\n", *(_explain_replace if replace else _explain_add_remove)(unit, point)]
+    if session.invariants:
+        counts = escape_markdown(describe_condition(session.invariants))
+        lines.append(f"- All of this is about other rows with the same {counts}; about others it says nothing.")
     if point.delta:
         lines.append("- δ: the probability of a conclusion may exceed this bound, but by no more than δ.")
     lines.append(f"- Smaller ε is more private. The costs of other publications about the same {unit}s add to it.")
@@ -165,6 +173,11 @@ def describe_limits(session: Session, point: Point) -> str:
         f" and δ = {format_up(three.delta, 3)}" if point.delta else ""
     )
     nothing = " (which guarantees nothing)" if three.delta >= 1 else ""
+    invariants = "".join(
+        f"\n- The {escape_markdown(each.counts)}: it is exact and public, and so is what follows from it with other "
+        f"knowledge, such as who is the only {unit} with a value."
+        for each in session.invariants
+    )
     return (
         "## What is not protected\n\n"
         "- Properties of groups: they are what the tables publish. If all salaries of a department are equal, its mean "
@@ -173,6 +186,7 @@ def describe_limits(session: Session, point: Point) -> str:
         f"times as large{growth}: for three of them {figures}{nothing}.\n"
         "- Public metadata: the names and types of the columns, the declared keys, the bounds on values and contributions.\n"
         "- Other publications from the same data, earlier or later."
+        f"{invariants}"
     )
 
 

@@ -32,6 +32,8 @@ from discreet.query.cells import KeyProduct
 from discreet.query.record import from_record, hash_keys
 from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.tabulation.files import MEASUREMENTS_FILE, Measurements, reproduce
+from discreet.tabulation.hierarchy import hash_nodes
+from discreet.tabulation.hierarchy_files import HierarchyMeasurements, reproduce_hierarchy
 from discreet.tabulation.measuring import noise_from_json, noise_to_json, unpack
 from discreet.workload.publishing import GUARANTEE_FILE, make_table
 
@@ -40,6 +42,7 @@ NOT_SIGNED_KEYS = (
     "that the names of tables and columns in measurements.json, guarantee.md and plan.toml are those that were measured: "
     "the keys and the noisy numbers are signed, and these are not"
 )
+NOT_COMPARED_CSV = "that the CSV files of a hierarchy hold what its Parquet files do"
 VIEWS = "that the query of {names} left out the other rows or columns of the signed answers, or widened their intervals"
 
 
@@ -53,7 +56,9 @@ def verify_folder(
     """
     verdict = verify(certificate, public=public, ledger=ledger)
     signed = certificate.get("release") if isinstance(certificate, dict) else None
-    compare = _compare_tabulation if isinstance(signed, dict) and "measured" in signed else _compare_tables
+    compare = _compare_tables
+    if isinstance(signed, dict) and ("measured" in signed or "parts" in signed):
+        compare = _compare_hierarchy if "parts" in signed else _compare_tabulation
     claims, assumptions, unchecked = compare(folder, certificate)
     return replace(
         verdict,
@@ -125,6 +130,34 @@ def _compare_tabulation(folder: Path, certificate: Any) -> tuple[list[CheckedCla
     claims += [CheckedClaim(f"{name} {follows}", False) for name in (*reproduced.different, *reproduced.missing)]
     claims += [CheckedClaim(f"{name} is a table of the measurements", False) for name in reproduced.unknown]
     return claims, [NOT_SIGNED_KEYS], []
+
+
+def _compare_hierarchy(folder: Path, certificate: Any) -> tuple[list[CheckedClaim], list[str], list[str]]:
+    """The measurements of a hierarchy are what was signed; the tables follow from them."""
+    try:
+        found, signed, stated = HierarchyMeasurements.read(folder), certificate["release"], certificate["measurement"]
+        described, model = found.describe(), found.model
+        noises = [
+            {"level": level, "margin": list(margin), **noise_to_json(noise)}
+            for level, noises in zip(model.spine.levels, model.noises, strict=True)
+            for margin, noise in noises.items()
+        ]
+        keys = KeyProduct((tuple(model.spine.nodes[-1].tolist()), *model.keys))
+        is_same = all(described[name] == signed[name] for name in ("spool", "root", "parts")) and (
+            stated["measured"] == noises
+            and stated["keys"] == hash_keys(keys)
+            and stated["nodes"] == hash_nodes(model.spine)
+            and stated["stream_level"] == model.stream_level
+        )
+        claims = [CheckedClaim("measurements/ holds what was signed, with its Merkle root", bool(is_same))]
+        reproduced = reproduce_hierarchy(folder)
+    except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
+        return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
+    claims += [CheckedClaim(f"{name}.parquet follows from the measurements", True) for name in reproduced.same]
+    wrong = (*reproduced.different, *reproduced.missing)
+    claims += [CheckedClaim(f"{name}.parquet follows from the measurements", False) for name in wrong]
+    claims += [CheckedClaim(f"{name} is a table of the measurements", False) for name in reproduced.unknown]
+    return claims, [NOT_SIGNED_KEYS, NOT_COMPARED_CSV], []
 
 
 @dataclass(frozen=True, slots=True)

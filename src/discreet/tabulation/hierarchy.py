@@ -1,0 +1,384 @@
+"""What a tabulation of a hierarchy is asked for: its levels, the public list of its nodes, and tables by level.
+
+**Theory of operation.** A hierarchy is a spine (`spine.py`) and the column of the table that says in which node of the last
+level a row is. Either that column holds a code, whose first characters name the nodes above, or the list of nodes has one
+column per level, and the table has the last of them. All levels follow from the node of the last level, so the engine groups
+by that node and the columns of the tables alone: one pass, in the order of the list. Rows whose node is not in the list are
+dropped, as those with any other key that is not declared.
+
+The list is public, and never read from the data: nodes in which nobody lives are in it, and get noise as all others do.
+
+**Sensitivity.** `query/cells.py` proves it for tables that are sums of cells, where a table sends every cell to one of its
+own cells. The cells here are (node of the last level, keys). The table of a margin on a level sends a cell to (the ancestor
+of its node, some of its keys), which is one cell: the proof holds for it word by word. So each level's table of a margin has
+squared l2 sensitivity k² if a unit is added or removed and 2k² if one is replaced, where k is the most that one unit adds to
+all cells together; and all levels and margins move at once, so the joint vector has the sum of these.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from io import StringIO
+from math import prod
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet._numbers import Number, read_positive
+from discreet.errors import BadParameter, DiscreetError, PlanRefused, QueryRefused, SourceRefused
+from discreet.formats import missing_library_error
+from discreet.ledger.entries import to_canonical_json
+from discreet.paths import read_text
+from discreet.query.cells import BoundedCells, bound_cells
+from discreet.query.parser import read_query
+from discreet.query.schema import Key, Kind
+from discreet.session.session import Session
+from discreet.tabulation.margins import Margin
+from discreet.tabulation.regions import Regions
+from discreet.tabulation.spine import Spine
+from discreet.tabulation.wanted import TOTAL, _write_sql
+from discreet.units import Sensitivity
+
+ALL = "all"
+FILE_NAME = re.compile(r"\w[\w -]*")
+"""What tables and levels may be called: they are names of files."""
+NOT_A_FILE_NAME = "not a name of letters, digits, blanks, - and _"
+
+Nodes: TypeAlias = "str | Path | Sequence[str] | Mapping[str, Sequence[Any]]"
+
+
+class Problems:
+    """The problems of a hierarchy, collected so that all of them can be listed at once."""
+
+    def __init__(self) -> None:
+        self.found: list[DiscreetError] = []
+
+    def add(self, *problem: Any) -> None:
+        """Add a parameter that is wrong: its name, its value, the reason, and what to do."""
+        self.found.append(BadParameter(*problem))
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Keep what the body refuses, and go on after it."""
+        try:
+            yield
+        except PlanRefused as refused:
+            self.found += refused.problems
+        except DiscreetError as problem:
+            self.found.append(problem)
+
+    def raise_all(self, what: str = "The tabulation") -> None:
+        """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
+        if len(self.found) == 1:
+            raise self.found[0]
+        if self.found:
+            raise PlanRefused(self.found, what)
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Levels from the top down, their public nodes, and the column that names the node of the last level."""
+
+    column: str
+    spine: Spine
+
+    @classmethod
+    def read(
+        cls, geo: str | Sequence[str], nodes: Nodes, *, column: str | None = None, lengths: Sequence[int] | None = None
+    ) -> "Hierarchy":
+        """Read a hierarchy from a public list of nodes. Everything that is wrong with it is refused at once.
+
+        `geo` names the levels, top first: "nation > state > county". `nodes` is a CSV or Parquet file, or the codes of the
+        last level, or one sequence per level by name. With `lengths`, the levels are the first so many characters of the
+        code in `column`. Without, the list has one column per level, and a top level that it lacks is one node.
+
+        >>> found = Hierarchy.read("nation > state > county", ["0101", "0102", "0201"], column="code", lengths=[0, 2, 4])
+        >>> found.levels, found.spine.sizes
+        (('nation', 'state', 'county'), (1, 2, 3))
+        """
+        problems = Problems()
+        levels = _read_levels(geo, problems)
+        if lengths is not None and column is None:
+            problems.add(
+                "column", "missing", "no column holds the code", "name the column whose first characters are levels"
+            )
+        if lengths is None and column is not None and levels and column != levels[-1]:
+            problems.add("column", repr(column), f"the last level is `{levels[-1]}`", "leave column out, or give lengths")
+        listed: Mapping[str, Sequence[Any]] | Sequence[str] = {}
+        with problems.collect():
+            listed = _read_nodes(nodes, column, levels, lengths is not None)
+        if problems.found:
+            problems.raise_all("The hierarchy")
+        with problems.collect():
+            if lengths is not None:
+                assert column is not None
+                assert not isinstance(listed, Mapping)
+                return cls(column, Spine.from_codes(listed, lengths, levels))
+            assert isinstance(listed, Mapping)
+            return cls(levels[-1], Spine.from_columns(_fill_top(listed, levels)))
+        problems.raise_all("The hierarchy")
+        raise AssertionError("a hierarchy is built or refused")
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The names of the levels, top first."""
+        return self.spine.levels
+
+    @cached_property
+    def leaves(self) -> tuple[Key, ...]:
+        """The keys of the column, in the order of the spine."""
+        return tuple(self.spine.nodes[-1].tolist())
+
+    def list_labels(self, level: int) -> list[Any]:
+        """The labels of a level's nodes; a top node without one is called as its level."""
+        return [each if each != "" else self.levels[level] for each in self.spine.nodes[level].tolist()]
+
+    def find_region(self, nodes: Iterable[Any] | Mapping[str, Iterable[Any]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the places on the last level of a region: labels of that level, or labels of any levels by name."""
+        by_level = nodes if isinstance(nodes, Mapping) else {self.levels[-1]: nodes}
+        found = [np.zeros(0, np.int64)]
+        for name, labels in by_level.items():
+            level = self.spine.level(name)
+            for place in self.spine.find(level, list(labels)).tolist():
+                leaves = self.spine.slice_subtree(level, place)[-1]
+                found.append(np.arange(leaves.start, leaves.stop))
+        return np.unique(np.concatenate(found))
+
+
+def hash_nodes(spine: Spine) -> str:
+    """Return the hash of a list of nodes: levels, labels and parents."""
+    listed = [spine.levels, *(each.tolist() for each in (*spine.nodes, *spine.parents))]
+    return sha256(to_canonical_json(listed)).hexdigest()
+
+
+def _read_levels(geo: str | Sequence[str], problems: Problems) -> tuple[str, ...]:
+    names = [each.strip() for each in geo.split(">")] if isinstance(geo, str) else list(geo)
+    if not names or not all(isinstance(each, str) and each for each in names):
+        problems.add("geo", repr(geo), "not a list of levels", 'name the levels, top first: "nation > state > county"')
+        return ()
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        problems.add("geo", repr(geo), f"levels overlap: `{twice[0]}` is named twice", "name each level once")
+    for each in names:
+        if not FILE_NAME.fullmatch(each):
+            problems.add("geo", repr(each), NOT_A_FILE_NAME, "rename the level: it is part of the names of files")
+    return tuple(names)
+
+
+def _read_nodes(
+    nodes: Nodes, column: str | None, levels: Sequence[str], is_code: bool
+) -> "Mapping[str, Sequence[Any]] | Sequence[str]":
+    if isinstance(nodes, str | Path):
+        nodes = read_columns(Path(nodes))
+    if not is_code:
+        if isinstance(nodes, Mapping):
+            return nodes
+        raise BadParameter("nodes", "a list", "without lengths, nodes have one column per level", "give lengths, or a file")
+    if not isinstance(nodes, Mapping):
+        return nodes
+    for name in (column, *reversed(levels)):
+        if name is not None and name in nodes:
+            return nodes[name]
+    if len(nodes) == 1:
+        return next(iter(nodes.values()))
+    raise BadParameter(
+        "nodes", f"of columns {', '.join(nodes)}", f"none is called `{column}`", "name the column of codes so"
+    )
+
+
+def _fill_top(listed: Mapping[str, Sequence[Any]], levels: tuple[str, ...]) -> dict[str, Sequence[Any]]:
+    """The columns of the levels. A top level that is not listed is one node."""
+    missing = [name for name in levels if name not in listed]
+    if (missing and missing != [levels[0]]) or len(missing) == len(levels):
+        name = next(each for each in missing if each != levels[0] or len(levels) == 1)
+        raise BadParameter("nodes", f"of columns {', '.join(listed)}", f"no level `{name}`", "list one column per level")
+    if not missing:
+        return {name: listed[name] for name in levels}
+    many = len(listed[levels[1]])
+    return {levels[0]: [levels[0]] * many} | {name: listed[name] for name in levels[1:]}
+
+
+def read_columns(path: Path) -> dict[str, Sequence[Any]]:
+    """Read a public list, CSV or Parquet. What CSV holds stays text: codes keep their leading zeros."""
+
+    def refuse(reason: str) -> SourceRefused:
+        return SourceRefused(f"{path}: {reason}", "name a CSV or Parquet file with the public list in nodes")
+
+    if path.suffix.lower() in (".parquet", ".pq"):
+        try:
+            from pyarrow import parquet
+        except ModuleNotFoundError:
+            raise missing_library_error("pyarrow", "discreet[arrow]") from None
+        try:
+            table = parquet.read_table(path)
+        except (OSError, ValueError) as error:
+            raise refuse(f"it cannot be read ({type(error).__name__})") from None
+        return {name: table[name].to_pylist() for name in table.column_names}
+    rows = list(csv.reader(StringIO(read_text(path, refuse), newline="")))
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise refuse("not every row has as many fields as the first")
+    return {name: [row[i] for row in rows[1:]] for i, name in enumerate(rows[0])}
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTable:
+    """A table by some columns on some levels: no columns for the total.
+
+    `weight` is how much the variance of its cells counts when the noise is divided: one number, or one per level by name.
+    """
+
+    by: tuple[str, ...] = ()
+    levels: str | tuple[str, ...] = ALL
+    name: str = ""
+    weight: "Number | Mapping[str, Number]" = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
+        object.__setattr__(self, "name", self.name or "_".join(self.by) or TOTAL)
+        if not isinstance(self.levels, str):
+            object.__setattr__(self, "levels", tuple(self.levels))
+
+
+LevelTableLike: TypeAlias = "LevelTable | str | Sequence[str]"
+LevelTablesLike: TypeAlias = "Iterable[LevelTableLike] | Mapping[str, LevelTableLike]"
+
+
+@dataclass(frozen=True)
+class HierarchyWanted:
+    """The tables of a hierarchy, checked, over cells whose contributions are bounded once.
+
+    Margins are numbers of `columns`; the nodes are no column among them, though they are the first of the cells.
+    """
+
+    hierarchy: Hierarchy
+    tables: tuple[LevelTable, ...]
+    margins: tuple[Margin, ...]  # of each table
+    levels: tuple[tuple[int, ...], ...]  # of each table, rising
+    columns: tuple[str, ...]
+    bounded: BoundedCells
+
+    @property
+    def keys(self) -> tuple[tuple[Key, ...], ...]:
+        """The keys of each column."""
+        return self.bounded.keys.columns[1:]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many keys each column has."""
+        return self.bounded.keys.sizes[1:]
+
+    @property
+    def by_level(self) -> tuple[tuple[Margin, ...], ...]:
+        """The margins of the tables of each level."""
+        pairs = [*zip(self.margins, self.levels, strict=True)]
+        numbers = range(len(self.hierarchy.levels))
+        return tuple(tuple(dict.fromkeys(margin for margin, levels in pairs if number in levels)) for number in numbers)
+
+    def sensitivity(self, level: int, margin: Margin) -> Sensitivity:
+        """How far one unit moves the table of a margin on a level; the proof is at the head of this file."""
+        bounded, nodes = self.bounded, self.hierarchy.spine.sizes[level]
+        if level == len(self.hierarchy.levels) - 1:
+            return bounded.margin_sensitivity((0, *(i + 1 for i in margin)))
+        cells = nodes * prod(self.sizes[i] for i in margin)
+        most, units = bounded.max_change, bounded.neighbours.differing_units
+        if cells == 1:
+            return Sensitivity(l0=1, linf=most)
+        return Sensitivity(l0=min(bounded.max_groups * units, cells), l1=units * most, l2_squared=units * most**2, linf=most)
+
+
+def read_hierarchy_wanted(
+    session: Session,
+    hierarchy: Hierarchy,
+    tables: LevelTablesLike,
+    *,
+    columns: Mapping[str, str] | None = None,
+    where: str | None = None,
+    weight: str | None = None,
+) -> HierarchyWanted:
+    """Return what is asked for. Refuse tables that cannot be made, all problems at once, before anything is charged."""
+    problems = Problems()
+    wanted = _list_tables(tables, problems)
+    levels = [_find_levels(table, hierarchy, problems) for table in wanted]
+    names = list(dict.fromkeys(name for table in wanted for name in table.by))
+    known = session.table.columns
+    for name in names:
+        if name not in (columns or {}) and name not in known:
+            with problems.collect():
+                hint = "take a column of the table, or define it with columns="
+                raise QueryRefused(f"There is no column `{name}`", hint)
+        elif name == hierarchy.column:
+            problems.add("by", repr(name), "the hierarchy is by this column already", "leave it out: name levels instead")
+    if hierarchy.column not in known:
+        problems.add("column", repr(hierarchy.column), "not a column of the table", "name the column of the last level")
+    elif known[hierarchy.column].kind is Kind.REAL:
+        problems.add("column", repr(hierarchy.column), "holds reals", "make it text or integers")
+    problems.raise_all()
+    with problems.collect():
+        geo = {hierarchy.column: known[hierarchy.column].with_keys(hierarchy.leaves)}
+        table = replace(session.table, columns=dict(known) | geo)
+        query = read_query(_write_sql([hierarchy.column, *names], columns or {}, where, weight, table), table)
+        bounded = bound_cells(query, table, session.neighbours)
+        margins = tuple(tuple(sorted(map(names.index, each.by))) for each in wanted)
+        return HierarchyWanted(hierarchy, wanted, margins, tuple(levels), tuple(names), bounded)
+    problems.raise_all()
+    raise AssertionError("tables are read or refused")
+
+
+def _list_tables(tables: LevelTablesLike, problems: Problems) -> tuple[LevelTable, ...]:
+    named = isinstance(tables, Mapping)
+    pairs = tables.items() if isinstance(tables, Mapping) else (("", table) for table in tables)
+    found: list[LevelTable] = []
+    for name, table in pairs:
+        one = table if isinstance(table, LevelTable) else LevelTable((table,) if isinstance(table, str) else tuple(table))
+        found.append(replace(one, name=name) if named else one)
+    if not found:
+        problems.add("tables", "empty", "no table is wanted", 'give tables={"age": LevelTable(("age",))}')
+    for i, one in enumerate(found):
+        if any(one.name == other.name for other in found[:i]):
+            problems.add("tables", repr(one.name), "two tables have this name", "name one of them otherwise")
+        if not FILE_NAME.fullmatch(one.name):
+            problems.add("tables", repr(one.name), NOT_A_FILE_NAME, "rename the table: it is part of the names of files")
+        if not all(isinstance(name, str) and name for name in one.by) or len(set(one.by)) < len(one.by):
+            problems.add("by", repr(one.by), "not a list of different columns", 'give by=("sex", "age")')
+    return tuple(found)
+
+
+def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) -> tuple[int, ...]:
+    names = hierarchy.levels if table.levels == ALL else (table.levels,) if isinstance(table.levels, str) else table.levels
+    found = []
+    for name in names:
+        with problems.collect():
+            found.append(hierarchy.spine.level(name))
+    if not names:
+        problems.add("levels", "empty", f"table `{table.name}` is on no level", f'name levels, or give "{ALL}"')
+    weights = table.weight if isinstance(table.weight, Mapping) else dict.fromkeys(names, table.weight)
+    for name, weight in weights.items():
+        with problems.collect():
+            hierarchy.spine.level(name)
+            read_positive(weight, "weight")
+    return tuple(sorted(set(found)))
+
+
+def read_regions(
+    hierarchy: Hierarchy, regions: "Mapping[str, Iterable[Any] | Mapping[str, Iterable[Any]]] | None"
+) -> tuple[tuple[str, ...], Regions]:
+    """Return the names and minimal covers of regions that are no node: each a list of nodes of the last level, or lists of
+    nodes by level. All problems are refused at once."""
+    problems = Problems()
+    leaves = []
+    for name, nodes in (regions or {}).items():
+        with problems.collect():
+            found = hierarchy.find_region(nodes)
+            if not len(found):
+                raise BadParameter("regions", repr(name), "it has no nodes", "list its nodes, or leave it out")
+            leaves.append(found)
+    problems.raise_all("The regions")
+    return tuple(regions or {}), Regions.cover(hierarchy.spine, leaves)

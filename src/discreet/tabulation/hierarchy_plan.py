@@ -1,0 +1,372 @@
+"""The noise of all tables on all levels of a hierarchy, found together, at one cost. No row is read.
+
+**Theory of operation.** `level_allocation` divides a budget over levels and margins, so that the weighted sum of the
+variances of all wanted cells is least; one factor on all standard deviations is then the least at which the whole costs what
+the account may pay, as for one level (`plan.py`). How much a level weighs is the policy key `weigh`:
+
+    "level"  every level counts as much as another: variances are averaged over its nodes (the default)
+    "node"   every node counts as much as another: the last level, which has most of them, decides
+
+The weight of a table, one number or one per level, comes on top. Or the noise is fixed (`measure`): σ of each table on
+each level, as exact fractions, which are drawn as they stand; `sigmas_from_shares` gives those that divide a ρ in shares.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet._numbers import Number, ceil_digits, check_confidence, format_up, read_positive, sqrt_up, to_rational
+from discreet.accounting.cost import Cost
+from discreet.errors import BadParameter, QueryRefused
+from discreet.events import Composition
+from discreet.ledger.entries import to_canonical_json
+from discreet.query.answer import IntervalOptions
+from discreet.query.calibrate import make_least_epsilon_error
+from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
+from discreet.session.executor import SEEDED, Execution, RunOptions
+from discreet.session.session import Session
+from discreet.tabulation.hierarchy import (
+    Hierarchy,
+    HierarchyWanted,
+    LevelTablesLike,
+    Problems,
+    hash_nodes,
+    read_hierarchy_wanted,
+    read_regions,
+)
+from discreet.tabulation.hierarchy_estimation import HierarchyModel
+from discreet.tabulation.hierarchy_measuring import HierarchyJob, LevelNoises, SpoolJob, make_hierarchy_event
+from discreet.tabulation.intervals import choose_noise
+from discreet.tabulation.level_allocation import LevelAllocation, allocate_levels
+from discreet.tabulation.margins import Lattice, Margin, check_margin, count_cells
+from discreet.tabulation.measuring import noise_to_json
+from discreet.tabulation.plan import SIGMA_DIGITS
+from discreet.tabulation.regions import Regions
+from discreet.tabulation.spine import Spine
+from discreet.tabulation.spool import Spool
+
+MAX_SUBTREE_CELLS = 12_000_000
+"""Numbers of all residuals of one subtree: about 1 GB while they are estimated."""
+MAX_GAP = 1e-6
+"""By which share the weighted variance may be above the least one: it is certified."""
+SHARE_DIGITS = 12
+"""Digits of a σ that follows from a share of ρ."""
+
+Weigh = Literal["level", "node"]
+FixedNoise = Mapping[str, Mapping[str | tuple[str, ...], Number]]
+"""By level, by table (a wanted one's name, or its columns): σ."""
+
+
+@dataclass(frozen=True)
+class HierarchyPlan:
+    """A tabulation of a hierarchy with its noise and its cost: all that is known before it is charged."""
+
+    session: Session
+    wanted: HierarchyWanted
+    noises: LevelNoises
+    terms: ChargeTerms
+    confidence: float
+    stream_level: int
+    allocation: LevelAllocation | None  # None: the noise was given
+    region_names: tuple[str, ...]
+    regions: Regions
+
+    @cached_property
+    def event(self) -> Composition:
+        """What will have happened once the tables are measured."""
+        return make_hierarchy_event(self.wanted, self.noises)
+
+    @cached_property
+    def charge(self) -> Fraction:
+        """What the plan costs, in the account's currency."""
+        return to_rational(self.terms.compute_charge(self.event))
+
+    @property
+    def fits(self) -> bool:
+        """Whether that is within the plan's own budget. What remains of the account's is for the account to say."""
+        return self.charge <= self.terms.limit
+
+    @property
+    def cost(self) -> Cost:
+        """ε at δ, the charge, and what remains of the account's budget now."""
+        budget = self.session.account.budget
+        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
+
+    @cached_property
+    def model(self) -> HierarchyModel:
+        """What estimates the tables, and knows their intervals before a row is read."""
+        wanted = self.wanted
+        tables = {
+            table.name: (margin, levels)
+            for table, margin, levels in zip(wanted.tables, wanted.margins, wanted.levels, strict=True)
+        }
+        step = Fraction(wanted.bounded.statistic.step_size(wanted.bounded.table))
+        return HierarchyModel(
+            wanted.hierarchy.spine, wanted.columns, wanted.keys, tables, self.noises, self.confidence, step,
+            self.stream_level, self.region_names, self.regions if self.region_names else None,
+        )  # fmt: skip
+
+    def half_widths(self, table: str, level: str) -> Any:
+        """Return the half-width of the intervals of a table for every node of a level, in steps of the grid."""
+        return self.model.list_half_widths(self.wanted.hierarchy.spine.level(level), self.model.tables[table][0])
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything that decides what is measured, as plain values. The list of nodes is in it as a hash."""
+        hierarchy = self.wanted.hierarchy
+        measured = [
+            {"level": hierarchy.levels[level], "margin": list(margin), **noise_to_json(noise)}
+            for level, noises in enumerate(self.noises)
+            for margin, noise in noises.items()
+        ]
+        described = self.session.executor.describe_bounded(self.wanted.bounded)
+        return described | {"nodes": hash_nodes(hierarchy.spine), "stream_level": self.stream_level, "measured": measured}
+
+    @cached_property
+    def hash(self) -> str:
+        """The hash of all that decides what is measured."""
+        return sha256(to_canonical_json(self.describe())).hexdigest()
+
+    def execute(self, folder: Path, options: RunOptions) -> "tuple[Execution[dict[str, str]], Spool]":
+        """Bind the debit to a folder, charge the account once, and measure; or return what was recorded for the plan."""
+        executor, intervals = self.session.executor, IntervalOptions(self.confidence)
+        spec = self.describe() | SEEDED[options.tainted]
+        job = SpoolJob(self.wanted.bounded.table, folder, self.hash, spec | {"step": "folder"})
+        bound = executor.execute(job, options.for_step("folder"), intervals)
+        spool = Spool.open(folder, bound.answers)
+        paid = HierarchyJob(
+            self.wanted, self.noises, self.stream_level, spool, self.event, spec | {"spool": spool.identity},
+            self.terms.certified_delta,
+        )  # fmt: skip
+        execution = executor.execute(paid, options, intervals)
+        spool.open_to_readers()
+        return execution, spool
+
+
+def plan_hierarchy(
+    session: Session,
+    hierarchy: Hierarchy,
+    tables: LevelTablesLike,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    measure: FixedNoise | None = None,
+    weigh: Weigh | Mapping[str, Number] = "level",
+    regions: Mapping[str, Iterable[Any] | Mapping[str, Iterable[Any]]] | None = None,
+    columns: Mapping[str, str] | None = None,
+    where: str | None = None,
+    weight: str | None = None,
+    confidence: Number = 0.95,
+    stream_level: str | None = None,
+) -> HierarchyPlan:
+    """Find the noise of all tables on all levels together. Nothing is charged and no row is read.
+
+    `epsilon` is the most that all of it may cost; with `measure`, which fixes σ by level and table, it may be left out.
+    `weigh` says how much levels weigh: "level", "node", or a number for each level. `regions` are sums of nodes that are no
+    node themselves. `stream_level` is the level whose subtrees are measured one at a time, the highest at which one fits in
+    memory by default. The other parameters are those of `tabulate`.
+    """
+    problems = Problems()
+    wanted = read_hierarchy_wanted(session, hierarchy, tables, columns=columns, where=where, weight=weight)
+    region_names: tuple[str, ...] = ()
+    covers = Regions.cover(hierarchy.spine, [])
+    with problems.collect():
+        region_names, covers = read_regions(hierarchy, regions)
+    level = 0.95
+    with problems.collect():
+        level = check_confidence(confidence)
+    streamed = len(hierarchy.levels)
+    with problems.collect():
+        streamed = _choose_stream_level(wanted, stream_level)
+    fixed: LevelNoises | None = None
+    with problems.collect():
+        fixed = None if measure is None else _read_fixed(wanted, measure)
+    terms = None
+    with problems.collect():
+        terms = _make_terms(session, epsilon, delta, measure is not None)
+    weights = None
+    with problems.collect():
+        weights = _weigh_residuals(wanted, weigh)
+    problems.raise_all()
+    assert terms is not None
+    assert weights is not None
+    if fixed is not None:
+        noises, allocation = fixed, None
+    else:
+        allocation, noises = _allocate(wanted, terms, weights)
+    plan = HierarchyPlan(session, wanted, noises, terms, level, streamed, allocation, region_names, covers)
+    problems.found += plan.model.check()
+    if not problems.found and region_names and not plan.model.region_tables:
+        problems.add("regions", ", ".join(region_names), "no table is estimated on the levels of their nodes",
+                     "want a table on these levels")  # fmt: skip
+    problems.raise_all()
+    if fixed is not None and epsilon is not None and not plan.fits:
+        cost, given = format_up(plan.cost.epsilon.upper, 3), format_up(read_positive(epsilon, "epsilon"), 3)
+        raise QueryRefused(f"These σ cost ε = {cost}, and ε = {given} is given", "raise epsilon, or the σ in measure")
+    return plan
+
+
+def sigmas_from_shares(
+    rho: Number, shares: Mapping[str, Mapping[str, Number]], *, l2_squared: int
+) -> dict[str, dict[str, Fraction]]:
+    """Return the σ of tables that get exact shares of a ρ: σ² = Δ²/(2·ρ·share), where Δ² is the squared l2 sensitivity of
+    one table: k² if a unit of at most k rows is added or removed, 2k² if one is replaced. σ is rounded up in its 12th digit.
+
+    >>> sigmas_from_shares(1, {"nation": {"total": Fraction(1, 4), "age": Fraction(3, 4)}}, l2_squared=2)["nation"]["total"]
+    Fraction(2, 1)
+    """
+    exact = read_positive(rho, "rho")
+    parts = {level: {name: read_positive(each, "shares") for name, each in some.items()} for level, some in shares.items()}
+    total = sum((each for some in parts.values() for each in some.values()), Fraction(0))
+    if total > 1:
+        raise BadParameter("shares", f"{total} together", "more than the whole", "give shares that add up to 1")
+    return {
+        level: {
+            name: ceil_digits(sqrt_up(Fraction(l2_squared) / (2 * exact * share)), SHARE_DIGITS)
+            for name, share in some.items()
+        }
+        for level, some in parts.items()
+    }
+
+
+def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, is_fixed: bool) -> ChargeTerms:
+    from discreet._numbers import read_decimal
+
+    budget = session.account.budget
+    if epsilon is None and not is_fixed:
+        raise BadParameter("epsilon", "missing", "no noise is given", "give epsilon=, or measure= with a σ for every table")
+    exact = session.remaining.epsilon if epsilon is None else read_positive(epsilon, "epsilon")
+    least = session.table.least_epsilon
+    if exact < least:
+        raise make_least_epsilon_error("epsilon", exact, least)
+    if not budget.currency.counts_epsilon:
+        if delta is not None:
+            raise BadParameter("delta", delta, "the account has its own, which cannot be changed", "leave it out")
+        return ChargeTerms.of(exact, 0, session)
+    exact_delta = min(Fraction(1), exact / budget.limit) * session.delta if delta is None else read_decimal(delta, "delta")
+    if exact_delta <= 0:
+        raise BadParameter(
+            "delta", "0", "a tabulation draws Gaussian noise, which has no pure ε",
+            "open the account with a δ such as 1e-6, or with a currency such as zcdp",
+        )  # fmt: skip
+    return ChargeTerms.of(exact, exact_delta, session)
+
+
+def _allocate(wanted: HierarchyWanted, terms: ChargeTerms, weights: Any) -> tuple[LevelAllocation, LevelNoises]:
+    """The least weighted variance that the budget buys."""
+    lattice = Lattice.of(wanted.sizes, wanted.margins)
+    allocation = allocate_levels(wanted.hierarchy.spine.shapes, lattice.averaging, weights, gap=MAX_GAP)
+
+    def noises_at(factor: float, digits: int | None = None) -> LevelNoises:
+        return tuple(
+            {
+                margin: choose_noise(sigma if digits is None else ceil_digits(sigma, digits))
+                for margin, precision in zip(lattice.margins, row.tolist(), strict=True)
+                if precision > 0
+                for sigma in [Fraction(factor * precision**-0.5)]
+            }
+            for row in allocation.precisions
+        )
+
+    def event_at(factor: float) -> Composition:
+        return make_hierarchy_event(wanted, noises_at(factor))
+
+    factor = terms.find_noise_factor(event_at, terms.limit, terms.estimate_noise_factor(event_at, terms.limit))
+    if not factor < MAX_NOISE_FACTOR:
+        raise QueryRefused(
+            f"ε = {format_up(terms.limit, 3)} is too small for these tables", "raise epsilon, or want fewer tables or levels"
+        )
+    return allocation, noises_at(factor, SIGMA_DIGITS)
+
+
+def _weigh_residuals(wanted: HierarchyWanted, weigh: Weigh | Mapping[str, Number]) -> Any:
+    """The weight of the variance of each residual of a node: one row per level, one column per residual."""
+    hierarchy = wanted.hierarchy
+    lattice = Lattice.of(wanted.sizes, wanted.margins)
+    found = np.zeros((len(hierarchy.levels), len(lattice.margins)))
+    factors = _weigh_levels(hierarchy, weigh)
+    rebuilding = lattice.rebuilding.toarray()
+    for table, margin, levels in zip(wanted.tables, wanted.margins, wanted.levels, strict=True):
+        row = rebuilding[lattice.index[lattice.drop(margin)]]
+        for level in levels:
+            own = table.weight.get(hierarchy.levels[level], 1) if isinstance(table.weight, Mapping) else table.weight
+            found[level] += float(read_positive(own, "weight")) * factors[level] * count_cells(wanted.sizes, margin) * row
+    return found
+
+
+def _weigh_levels(hierarchy: Hierarchy, weigh: Weigh | Mapping[str, Number]) -> list[float]:
+    sizes = hierarchy.spine.sizes
+    if isinstance(weigh, Mapping):
+        for name in weigh:
+            hierarchy.spine.level(name)
+        missing = [name for name in hierarchy.levels if name not in weigh]
+        if missing:
+            raise BadParameter("weigh", f"without `{missing[0]}`", "not every level has a number", "give one for each level")
+        pairs = zip(hierarchy.levels, sizes, strict=True)
+        return [float(read_positive(weigh[name], "weigh")) / size for name, size in pairs]
+    if weigh not in ("level", "node"):
+        raise BadParameter("weigh", repr(weigh), "unknown", 'take "level" or "node", or give a number for each level')
+    return [1.0 if weigh == "node" else 1 / size for size in sizes]
+
+
+def _read_fixed(wanted: HierarchyWanted, measure: FixedNoise) -> LevelNoises:
+    """The noises that are given: all problems at once."""
+    problems = Problems()
+    hierarchy = wanted.hierarchy
+    names = {table.name: margin for table, margin in zip(wanted.tables, wanted.margins, strict=True)}
+    found: list[dict[Margin, Any]] = [{} for _ in hierarchy.levels]
+    for level, tables in measure.items():
+        with problems.collect():
+            number = hierarchy.spine.level(level)
+            for table, sigma in tables.items():
+                with problems.collect():
+                    margin = _find_margin(wanted, names, table)
+                    if margin in found[number]:
+                        raise BadParameter("measure", repr(table), f"measured twice on level `{level}`", "give one σ for it")
+                    found[number][margin] = choose_noise(read_positive(sigma, "measure"))
+    if not any(found):
+        problems.add("measure", "empty", "nothing is measured", "give a σ for a table on a level")
+    problems.raise_all()
+    return tuple(found)
+
+
+def _find_margin(wanted: HierarchyWanted, names: Mapping[str, Margin], table: str | Sequence[str]) -> Margin:
+    if isinstance(table, str) and table in names:
+        return names[table]
+    by = (table,) if isinstance(table, str) else tuple(table)
+    if not set(by) <= set(wanted.columns):
+        raise BadParameter(
+            "measure", repr(table), "neither a wanted table nor columns of the wanted tables",
+            "name a table, or a tuple of columns; want a table by all columns that are measured",
+        )  # fmt: skip
+    return check_margin(tuple(sorted(map(wanted.columns.index, by))), len(wanted.columns))
+
+
+def _choose_stream_level(wanted: HierarchyWanted, name: str | None) -> int:
+    """The highest level whose subtrees fit in memory; past the last one if the whole does."""
+    spine = wanted.hierarchy.spine
+    if name is not None:
+        level = spine.level(name)
+        if level == 0:
+            raise BadParameter("stream_level", repr(name), "the top level has no levels above it", "name a level below it")
+        return level
+    cells = sum(count_cells(wanted.sizes, b) for b in Lattice.of(wanted.sizes, wanted.margins).margins)
+    if sum(spine.sizes) * cells <= MAX_SUBTREE_CELLS:
+        return len(spine.levels)
+    for level in range(1, len(spine.levels)):
+        if _largest_subtree(spine, level) * cells <= MAX_SUBTREE_CELLS:
+            return level
+    return len(spine.levels) - 1
+
+
+def _largest_subtree(spine: Spine, level: int) -> int:
+    """The most nodes of the last level that a node of a level has below it."""
+    ends = np.arange(spine.sizes[level] + 1)
+    for starts in spine.starts[level:]:
+        ends = starts[ends]
+    return int(np.diff(ends).max())
