@@ -1,7 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py SUBJECT …   measures those: noise, accounting, asking, starting, ledger, engines, auditing,
-publishing, serve, local, tabulation
+python benchmarks/run.py [SUBJECT …]   measures those
 """
 
 import platform
@@ -13,7 +12,21 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, auditing, engines, ledger, local, noise, publishing, serve, starting, tabulation  # noqa: E402
+from benchmarks import (  # noqa: E402
+    accounting,
+    asking,
+    auditing,
+    engines,
+    ledger,
+    local,
+    noise,
+    publishing,
+    serve,
+    starting,
+    streams,
+    synthesis,
+    tabulation,
+)
 
 SUBJECTS = {
     "noise": noise.SECTIONS,
@@ -26,6 +39,8 @@ SUBJECTS = {
     "publishing": publishing.SECTIONS,
     "serve": serve.SECTIONS,
     "local": local.SECTIONS,
+    "streams": streams.SECTIONS,
+    "synthesis": synthesis.SECTIONS,
     "tabulation": tabulation.SECTIONS,
 }
 

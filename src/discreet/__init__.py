@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
     from discreet.query.builder import col, count, count_units, select, when
     from discreet.session.connect import connect
+    from discreet.streams import load_stream, open_stream, read_stream
     from discreet.tabulation import Tabulation, WantedTable, tabulate
     from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
@@ -105,6 +106,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
         "discreet.query.builder": "col count count_units select when",
         "discreet.session.connect": "connect",
+        "discreet.streams": "load_stream open_stream read_stream",
         "discreet.tabulation": "Tabulation WantedTable tabulate",
         "discreet.testing": "assert_private",
         "discreet.units": "Neighbours Sensitivity",
@@ -124,6 +126,7 @@ __getattr__, __dir__ = export_lazily(
         "planner",
         "remote",
         "session",
+        "streams",
         "tabulation",
         "testing",
         "units",
@@ -203,11 +206,14 @@ __all__ = [
     "gdp",
     "group",
     "lifetime_epsilon",
+    "load_stream",
+    "open_stream",
     "parallel",
     "plan",
     "posterior_range",
     "publish",
     "pure",
+    "read_stream",
     "read_workload",
     "renyi",
     "repeat",

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import gammaln
 
 from discreet import BadParameter, TheoremNotApplicable, delta, epsilon, pure, shuffle, shuffled_epsilon, subsample
-from discreet._numbers import Bounds
+from discreet._numbers import Bounds, ceil_float
 from discreet.accounting import compare_guarantees, shuffle_pairs
 from discreet.accounting.curve import DiscreteCurve
 from discreet.accounting.elementary import exp_bounds, log_bounds
@@ -336,6 +336,17 @@ def test_epsilon_falls_with_users_and_with_delta() -> None:
             found = pair_epsilon(Shuffled(event, 5_000), target)
             assert found.lower <= last
             last = found.upper
+
+
+@pytest.mark.parametrize("odds", [Fraction(1001, 1000), Fraction(5, 2), Fraction(1000)])
+@pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-15"])
+def test_shuffling_never_costs(odds: Fraction, delta: str) -> None:
+    for event in (
+        RandomizedResponseEvent(odds / (odds + 1), 2),
+        SetResponseEvent(odds, 1 / (odds + 1), 1 / (odds + 1) ** 2),
+    ):
+        for users in (1, 3, 10):
+            assert epsilon(shuffle(event, users), Fraction(delta)).upper <= ceil_float(pure(event))
 
 
 def test_epsilon_and_delta_invert_each_other() -> None:

@@ -41,6 +41,7 @@ from discreet.serve.config import read_config
 from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
 from discreet.session.session import Session
+from discreet.streams import Stream, load_stream, open_stream, read_stream
 from discreet.tabulation.files import reproduce
 from discreet.tabulation.plan import plan_tabulation
 from discreet.workload import publish, read_workload
@@ -168,6 +169,9 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "serve check": (),
     "serve policy-accept": (),
     "serve invite": (),
+    "stream open": (connect, open_stream),
+    "stream tick": (connect, load_stream, Stream.tick),
+    "stream show": (open_ledger, Ledger.get_account, read_stream, Stream.show),
     "lab list": (),
     "lab show": (save_png,),
     "lab all": (save_png,),
@@ -190,9 +194,11 @@ ONLY_IN_PYTHON = {
     "tabulate": {"name", "session", "token"},
     "audit": {"sharp"},
     "local decode": {"counts", "labels"},
+    "stream open": {"session", "currency", "delta", "token"},
+    "stream tick": {"session", "currency", "delta", "epsilon", "token", "now"},
 }
-"""Parameters that a command has no use for: the name of a frame, the pilot of a quote, the folder of a plan
-as text, a search of the audit, the counts and the labels that decoding takes."""
+"""Parameters that a command has no use for: what the account of a stream has fixed, the clock, the name of a frame, the
+pilot of a quote, the folder of a plan as text, a search of the audit, the counts and the labels that decoding takes."""
 
 
 def test_every_command_is_in_the_table() -> None:

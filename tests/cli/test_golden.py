@@ -46,6 +46,20 @@ discreet local collection colours --values red,green --epsilon 2 --lifetime 10
 discreet publish tables.toml --to tabulated --yes
 """
 
+WARDS = "--unit id --keys ward=north,south"
+OPEN_STREAM = (
+    f'discreet stream open visits.csv "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" {WARDS} --name visits '
+    "--time day --start 2026-03-01 --steps 92 --at-most 3 --apart 7 --epsilon 1 --ledger streams.ledger"
+)
+TICK = f"discreet stream tick visits.csv {WARDS} --name visits --ledger streams.ledger"
+ACCOUNT = "discreet ledger open streams.ledger --account wards --epsilon 2 --delta 1e-6"
+BEFORE = {
+    "discreet stream open": [ACCOUNT],
+    "discreet stream tick": [ACCOUNT, OPEN_STREAM],
+    "discreet stream show": [ACCOUNT, OPEN_STREAM, TICK],
+}
+"""What is run before the command lines of a command: a stream belongs to the folder of its source."""
+
 # every command line, and the keys whose values differ from run to run
 CASES = {
     'discreet account "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --json': "",
@@ -108,6 +122,10 @@ CASES = {
     "discreet serve check served --json": "",
     "discreet source lift broken.csv --ledger hr.ledger --json": "",
     "discreet source list --ledger hr.ledger --json": "",
+    f"{OPEN_STREAM} --json": "source",
+    f"{TICK} --json": "estimates",
+    "discreet stream show streams.ledger --json": "source",
+    "discreet stream show streams.ledger --name visits --window 7 --json": "estimates",
     "discreet verify release.json --ledger hr.ledger --json": "trusted",
     "discreet verify forged_release.json --json": "trusted",
 }  # fmt: skip
@@ -206,7 +224,7 @@ def compare(path: Path, found: Any) -> None:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the example, a policy, a ledger with an answer and a quarantined source, and forged documents."""
     folder = tmp_path_factory.mktemp("prepared")
-    for name in ("people.csv", "publish.toml", "tables.toml"):
+    for name in ("people.csv", "publish.toml", "tables.toml", "visits.csv"):
         shutil.copy(EXAMPLES / name, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -258,6 +276,8 @@ def test_every_command_that_prints_json_has_a_golden_document() -> None:
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - PRINT_NO_JSON))
 def test_the_json_of_every_command(name: str) -> None:
     documents = {}
+    for line in BEFORE.get(name, ()):
+        assert run(*shlex.split(line)[1:]).returncode == 0
     for line in (line for line in CASES if name_of(line) == name):
         done = run(*shlex.split(line)[1:])
         assert done.stderr == ""

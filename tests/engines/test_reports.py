@@ -1,6 +1,7 @@
 """Reports of local collections are counted in PostgreSQL as everywhere; the statements, for reviewers."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlglot
@@ -9,6 +10,7 @@ from discreet.local.counting import count_reports
 from discreet.sql.dialects import DUCKDB, POSTGRES, SPARK, Dialect
 from discreet.sql.reports import ReportColumns, count_cells, count_clean, count_column, count_rejected, sum_bits
 from tests.support.local_reports import COLLECTION, ORACLES, VERSION, count_slowly, make_rows, to_columns
+from tests.support.local_systems import SYSTEMS, Columns, assert_counted_alike
 from tests.support.postgres_server import Server, create_table
 
 GOLDEN = Path(__file__).parent / "golden" / "reports.sql"
@@ -26,6 +28,16 @@ def test_postgres_counts_the_same(postgres: Server, name: str) -> None:
                  [tuple(row[field.name] for field in oracle.fields) for row in rows])  # fmt: skip
     plain = count_reports(oracle, postgres.reader, table="plain")
     assert (plain.n, plain.supports.tolist(), plain.rejected) == count_slowly(oracle, rows, plain=True)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_postgres_counts_reports_of_every_system(postgres: Server, name: str) -> None:
+    def load(columns: Columns) -> dict[str, Any]:
+        kinds = ", ".join(f'"{column}" {"TEXT" if column in ("collection", "nonce") else "BIGINT"}' for column in columns)
+        create_table(postgres.owner, "systems", kinds, list(zip(*columns.values(), strict=True)))
+        return {"source": postgres.reader, "table": "systems"}
+
+    assert_counted_alike(name, load)
 
 
 def format_statements(dialect: Dialect) -> str:

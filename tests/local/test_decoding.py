@@ -5,6 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,6 +231,19 @@ def test_an_answer_is_shown_written_and_drawn(tmp_path: Path) -> None:
     top = answer.top(2)
     assert [row.label for row in top.rows] == ["a", "b"]
     assert top.rows[0].lower == answer.rows[0].joint_lower
+    assert top.rows[0].joint_lower == answer.rows[0].joint_lower
+
+
+@pytest.mark.parametrize("chosen", [lambda answer: answer.top(2), lambda answer: answer.simultaneous()])
+def test_joint_intervals_stand_in_a_table_once(chosen: Any) -> None:
+    answer = decode(count_reports(Direct(4, Fraction(3)), {"y": [0] * 500 + [1] * 300 + [2] * 200}))
+    shown = chosen(answer)
+    first = shown.rows[0]
+    interval = f"[{first.joint_lower:,.0f}, {first.joint_upper:,.0f}]"
+    assert repr(shown).count(interval) == shown._repr_html_().count(interval) == 1
+    assert repr(answer).count("[") == 2 * len(answer.rows) + 2
+    assert "all of them together" in shown.plot().spec["title"]["subtitle"][0]
+    assert all(note == note.strip() for note in shown.list_notes())
 
 
 def test_deviations_are_those_of_the_formula() -> None:

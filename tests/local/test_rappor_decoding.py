@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 from discreet.errors import BadParameter
 from discreet.local import rappor_decoding as module
 from discreet.local.rappor import BasicRappor, BitCounts, Rappor
-from discreet.local.rappor_decoding import decode, fit_lasso
+from discreet.local.rappor_decoding import decode, decode_and_check, fit_lasso
 from discreet.testing import seeded_bits
 
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
@@ -104,3 +104,27 @@ def test_lasso_meets_its_conditions_and_is_nnls_without_a_penalty():
     tall = random.normal(size=(40, 8))
     response = random.normal(size=40)
     assert fit_lasso(sparse.csc_array(tall), response, np.zeros(8)) == pytest.approx(nnls(tall, response)[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("noise", [(HALF, HALF, Fraction(3, 4)), (Fraction(1, 50), Fraction(1, 50), Fraction(49, 50))])
+@pytest.mark.parametrize("n", [20, 5000, 60_000])
+def test_a_complete_list_explains_its_reports_and_one_that_lacks_a_frequent_text_does_not(noise, n):
+    rappor, listed = Rappor(16, 2, 4, *noise, "s"), [b"a", b"b", b"c"]
+    for seed in range(20):
+        whole = rappor.draw_counts([b"a", b"b"], [n // 2, n // 2], seeded_bits(seed))
+        assert decode_and_check(rappor, whole, listed).is_explained
+    if n > 20:
+        lacking = rappor.draw_counts([b"a", b"hidden"], [n // 4, 3 * n // 4], seeded_bits(1))
+        found = decode_and_check(rappor, lacking, listed)
+        assert not found.is_explained
+        assert any(each.significant for each in found.estimates if each.candidate != b"a")  # which no person has
+
+
+def test_a_stray_bit_of_a_few_people_does_not_show_that_a_text_is_missing():
+    """Among so few people the normal approximation takes one flipped bit for thirty deviations."""
+    rappor = Rappor(16, 2, 1, Fraction(1, 1000), Fraction(1, 1000), Fraction(999, 1000), "s")
+    ones = np.zeros((1, 16), np.int64)
+    ones[0, list(rappor.filter(b"a", 0))] = 1
+    ones[0, next(bit for bit in range(16) if not ones[0, bit])] = 1
+    assert decode_and_check(rappor, BitCounts(np.array([1]), ones), [b"a"]).is_explained
+    assert not decode_and_check(rappor, BitCounts(np.array([10_000]), 10_000 * ones), [b"a"]).is_explained

@@ -1,11 +1,16 @@
 """Messages and tables of one collection are counted alike, whatever bad ones stand among them."""
 
+import gzip
+import json
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas
+import polars
 import pytest
 
 from discreet.errors import BadParameter, SourceRefused
@@ -148,7 +153,7 @@ def test_the_analyst_says_what_a_file_holds(tmp_path: Path) -> None:
         count_collection(make("direct"), {"y": [1]}, layout="json")
 
 
-@pytest.mark.parametrize("bad", ["abc", "inf", "9" * 44, "\u0663", "true", "1.5", "-1", "", "0x1", "nan", '"a,b"'])
+@pytest.mark.parametrize("bad", ["abc", "inf", "9" * 44, "\u0663", "true", "1.5", "-1", "", "0x1", "nan", '"a,b"', "1_0"])
 @pytest.mark.parametrize("place", [0, 30_000])
 def test_a_bad_cell_of_a_csv_file_is_counted_and_changes_nothing_else(bad: str, place: int, tmp_path: Path) -> None:
     """Also behind the rows from which types are inferred."""
@@ -157,6 +162,66 @@ def test_a_bad_cell_of_a_csv_file_is_counted_and_changes_nothing_else(bad: str, 
     counts = count_collection(make("direct"), path)
     assert isinstance(counts, Counts)
     assert (counts.n, counts.received, counts.cells[:4].tolist()) == (place + 2, place + 3, [0, place, 1, 1])
+
+
+BAD_LINES = [
+    b"1", b"1,a,b", b",,", b'"', b'"1,a', b'1,"a', b'1,"a"b', b"1;a", b"\xff\xfe", b"1\0,a", b"1,a\r2,b\r3",
+    b"x" * 2_000_000, b"1," + b"a" * 2_000_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD_LINES, ids=lambda bad: repr(bad[:12]))
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_a_bad_line_of_a_csv_file_is_counted_and_changes_nothing_else(bad: bytes, place: int, tmp_path: Path) -> None:
+    """Neither too many cells, nor an open quote, nor bytes that are no text."""
+    lines = [b"1,a", b"2,b", b'"3","c"', b"1,a"]
+    path = tmp_path / "reports.csv"
+    path.write_bytes(b"\n".join([b"y,nonce", *lines[:place], bad, *lines[place:]]))
+    counts = count_collection(make("direct"), path)
+    assert isinstance(counts, Counts)
+    assert (counts.n, counts.received, counts.rejected["duplicate"]) == (3, 5, 1)
+    assert counts.rejected["length"] == 1
+    assert counts.cells[:4].tolist() == [0, 1, 1, 1]
+
+
+def test_two_stray_quotes_take_no_report_out_of_a_csv_file(tmp_path: Path) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_text('y,nonce\n1,"a\n2,b\n3,c\n1,d"\n')
+    counts = count_collection(make("direct"), path)
+    assert isinstance(counts, Counts)
+    assert counts.cells[2:4].tolist() == [1, 1]
+    assert counts.received == 4
+
+
+@pytest.mark.parametrize("end", [".csv", ".csv.gz", ".tsv"])
+def test_files_of_cells_are_read_with_their_delimiter_compression_and_mark(end: str, tmp_path: Path) -> None:
+    text = '\ufeffother, y ,nonce\r\n"a, b",1,x\r\n\r\nc,2,y'.replace(",", "\t" if end == ".tsv" else ",")
+    for name in ("one", "two"):
+        write: Any = gzip.open if end.endswith(".gz") else open
+        with write(tmp_path / f"{name}{end}", "wt", encoding="utf-8", newline="") as file:
+            file.write(text)
+    one = count_collection(make("direct"), tmp_path / f"one{end}")
+    assert isinstance(one, Counts)
+    assert one.cells[:3].tolist() == [0, 1, 1]
+    assert count_collection(make("direct"), str(tmp_path / f"*{end}")).rejected["duplicate"] == 2
+
+
+def test_no_line_or_nonce_fills_the_memory(tmp_path: Path) -> None:
+    """A nonce as long as all other reports, and a line without end."""
+    table, messages = tmp_path / "table.jsonl", tmp_path / "reports.jsonl"
+    table.write_text(
+        "".join(f'{{"y":1,"nonce":"{place}"}}\n' for place in range(2000)) + f'{{"y":1,"nonce":"{"a" * 20_000}"}}'
+    )
+    with gzip.open(messages.with_suffix(".jsonl.gz"), "wb") as file:
+        file.writelines([*(message + b"\n" for message in send(2)), b" " * 20_000_000, b"\n", send(1)[0]])
+    tracemalloc.start()
+    try:
+        assert count_collection(make("direct"), table, layout="columns").n == 2001
+        counts = count_collection(make("direct"), messages.with_suffix(".jsonl.gz"))
+        assert (counts.n, counts.rejected["length"]) == (3, 1)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_bad_version_and_a_bad_collection_of_a_csv_file_are_counted(tmp_path: Path) -> None:
@@ -233,6 +298,61 @@ def test_a_file_without_its_columns_is_refused_by_name(tmp_path: Path) -> None:
 def test_what_is_no_message_at_all_is_rejected() -> None:
     strange: Any = [None, 5, "text", send(1)[0].decode()]
     assert count_messages(make("direct"), strange).rejected["length"] == 4
+
+
+# -- messages that were loaded into a table -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("load", [pandas.DataFrame, polars.DataFrame, dict])
+def test_a_table_of_messages_is_counted_as_the_messages_are(name: str, load: Any) -> None:
+    collection = make(name)
+    messages = [Client(collection, MemoryStore()).report(value, "once") for value in range(20)]
+    rows = [json.loads(message) for message in [*messages, messages[3]]]
+    counts = count_collection(collection, load({key: [row[key] for row in rows] for key in "vcny"}))
+    assert counts == count_messages(collection, [*messages, messages[3]])
+    assert counts.rejected["duplicate"] == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "kind"),
+    [
+        ("v", 2, "version"), ("v", None, "version"), ("c", "0" * 16, "collection"), ("c", None, "collection"),
+        ("n", None, "length"), ("y", None, "length"), ("y", [], "length"), ("y", [1, 1], "length"), ("y", [None], "length"),
+        ("y", [40], "range"), ("y", ["1"], "range"), ("y", 1, "length"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_of_a_table_of_messages_is_counted(column: str, bad: Any, kind: str) -> None:
+    rows = [json.loads(message) for message in send(3)]
+    rows[1][column] = bad
+    counts = count_collection(make("direct"), pandas.DataFrame(rows))
+    assert (counts.n, counts.rejected[kind], counts.received) == (2, 1, 3)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_table_of_messages_in_an_engine_is_refused_with_the_view_that_is_counted(name: str) -> None:
+    collection, database = make(name), duckdb.connect()
+    messages = [Client(collection, MemoryStore()).report(value, "once").decode() for value in range(20)]
+    database.execute("CREATE TABLE texts AS SELECT UNNEST($messages) AS text", {"messages": messages})
+    shape = '{"v": "BIGINT", "c": "VARCHAR", "n": "VARCHAR", "y": ["BIGINT"]}'
+    database.execute(f"CREATE TABLE reports AS SELECT UNNEST(from_json(text, '{shape}')) FROM texts")
+    with pytest.raises(BadParameter, match="a table of messages") as refused:
+        count_collection(collection, database, table="reports")
+    view = str(refused.value).partition("view of it: ")[2].replace("FROM ….", "FROM reports")
+    if "…" not in view:  # all columns are spelt out
+        database.execute(f"CREATE VIEW columns AS {view}")
+        counts = count_collection(collection, database, table="columns")
+        assert counts + Counts.nothing(collection.mechanism) == counts
+        assert counts.received == counts.n == 20
+        assert (counts + count_messages(collection, [message.encode() for message in messages])).n == 40
+
+
+def test_counts_of_two_collections_do_not_add_up() -> None:
+    oracle = make("direct").mechanism
+    one, two = (count_reports(oracle, {"y": [1], "collection": [name]}, collection=name) for name in ("a", "b"))
+    assert (one + count_reports(oracle, {"y": [1]})).collection == "a"
+    with pytest.raises(BadParameter, match="two collections"):
+        one + two
 
 
 # -- counts made by hand ------------------------------------------------------------------------------------------------

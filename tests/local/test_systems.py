@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow
 import pytest
 from scipy.stats import binom
 
@@ -27,38 +28,15 @@ from discreet.local import (
     RoundedBit,
     SequenceFragmentPuzzle,
     SystemCounts,
-    UnknownRappor,
     count_system,
     decode_system,
 )
 from discreet.local.apple import Sketch
-from discreet.local.draws import SystemDraws
 from discreet.local.intervals import invert_rate
+from discreet.testing import seeded_bits
+from tests.support.local_systems import NOISE, SYSTEMS, assert_counted_alike, draw_reports, same
 
-HALF, NOISE = Fraction(1, 2), (Fraction(1, 2), Fraction(1, 4), Fraction(3, 4))
-SKETCHES = CountMeanSketch(Fraction(9), 3, 40, "f"), CountMeanSketch(Fraction(9), 3, 8, "w")
-SYSTEMS: dict[str, Any] = {
-    "one-bit mean": OneBitMean(10, Fraction(3)),
-    "rounded bit": RoundedBit(10, 5, Fraction(3), Fraction(1, 10)),
-    "bucket flip": BucketFlip(7, 3, Fraction(3)),
-    "basic rappor": BasicRappor.of(5, *NOISE),
-    "rappor": Rappor(40, 2, 3, *NOISE, "x"),
-    "count mean sketch": SKETCHES[0],
-    "hadamard": HadamardCountMeanSketch(Fraction(9), 3, 32, "h"),
-    "puzzle": SequenceFragmentPuzzle(4, "_abc", *SKETCHES, pieces=4),
-    "unknown rappor": UnknownRappor(4, "_abc", 2, Rappor(32, 2, 3, *NOISE, "x"), BasicRappor.of(16, *NOISE)),
-}
-
-
-def draw_reports(mechanism: Any, n: int) -> dict[str, list[int]]:
-    values = [b"abca", b"cc", b""] if mechanism.values is None else [0, 2, mechanism.values - 1]
-    rows = [mechanism.draw(values[i % 3], SystemDraws()) for i in range(n)]
-    return {each.name: [row[place] for row in rows] for place, each in enumerate(mechanism.fields)}
-
-
-def same(one: SystemCounts, two: SystemCounts) -> bool:
-    rejected = all(one.rejected.get(kind, 0) == two.rejected.get(kind, 0) for kind in {*one.rejected, *two.rejected})
-    return one.n == two.n and rejected and all(map(np.array_equal, one.tallies, two.tallies))
+HALF = Fraction(1, 2)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -79,6 +57,18 @@ def test_arrays_tables_and_parts_give_the_same_integers(name: str, tmp_path: Pat
     path = tmp_path / "reports.parquet"
     duckdb.sql(f"SELECT * FROM (VALUES {rows}) AS t({names})").write_parquet(str(path))
     assert same(count_system(mechanism, path), counts)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_duckdb_counts_as_arrays_are_counted(name: str) -> None:
+    """PostgreSQL and Spark: in `tests/engines`."""
+    texts = ("collection", "nonce")
+
+    def load(columns: Any) -> dict[str, Any]:
+        kinds = {each: pyarrow.string() if each in texts else pyarrow.int64() for each in columns}
+        return {"source": pyarrow.table({each: pyarrow.array(cells, kinds[each]) for each, cells in columns.items()})}
+
+    assert_counted_alike(name, load)
 
 
 @pytest.mark.parametrize("name", ["bucket flip", "basic rappor", "rappor", "count mean sketch", "hadamard", "puzzle"])
@@ -239,6 +229,23 @@ def test_rappor_rows_are_those_of_its_decoder() -> None:
     assert answer.approximate
     row = answer.rows[0]
     assert row.upper - row.lower == pytest.approx(2 * 1.959964 * row.deviation, rel=1e-6)
+
+
+def test_an_answer_says_that_people_have_texts_that_are_not_listed() -> None:
+    rappor = Rappor(16, 2, 4, *NOISE, "x")
+    for hidden, is_told in ((b"b", False), (b"hidden", True)):
+        bits = rappor.draw_counts([b"a", hidden], [30_000, 70_000], seeded_bits(1))
+        counts = SystemCounts(rappor, bits.n, (bits.sizes, bits.ones), {})
+        assert any("not listed" in note for note in decode_system(counts, candidates=["a", "b"]).list_notes()) == is_told
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_an_answer_from_memoised_noise_says_that_a_device_reports_once_in_it(name: str) -> None:
+    mechanism = SYSTEMS[name]
+    counts = count_system(mechanism, draw_reports(mechanism, 30))
+    shown = decode_system(counts, candidates=["abca", "cc"] if mechanism.values is None else None)
+    is_memoised = name in ("rounded bit", "bucket flip", "basic rappor", "rappor", "unknown rappor")
+    assert any("count each day by itself" in note for note in shown.list_notes()) == is_memoised
 
 
 def test_a_puzzle_finds_its_words_with_intervals() -> None:

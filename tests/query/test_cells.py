@@ -11,10 +11,10 @@ from discreet import connect
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.builder import count, select
-from discreet.query.cells import MAX_WEIGHT, BoundedCells, KeyProduct, bound_cells
+from discreet.query.cells import MAX_WEIGHT, BoundedCells, KeyProduct, bound_cells, explain_cells
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql, read_query
-from discreet.query.record import _hash_keys
+from discreet.query.record import hash_keys
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import CentredSum
 from discreet.units import Neighbours
@@ -173,9 +173,9 @@ def test_a_product_of_keys_is_what_itertools_makes_of_it() -> None:
 
 def test_measurements_of_different_keys_have_different_specifications() -> None:
     first, second = KeyProduct((("a", "b"), (1,))), KeyProduct((("b", "a"), (1,)))
-    assert _hash_keys(first) != _hash_keys(second)
-    assert _hash_keys(first) == _hash_keys(KeyProduct(first.columns))
-    assert _hash_keys(None) is None
+    assert hash_keys(first) != hash_keys(second)
+    assert hash_keys(first) == hash_keys(KeyProduct(first.columns))
+    assert hash_keys(None) is None
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------------
@@ -320,3 +320,17 @@ def test_a_session_refuses_it_before_anything_is_paid() -> None:
         with pytest.raises(QueryRefused, match="2 tables at once"):
             use("SELECT dept, COUNT(*) AS n FROM people GROUP BY CUBE(dept)", epsilon=0.1)
     assert session.account.budget == before
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "said"),
+    [
+        (Neighbours.ADD_REMOVE, "Adding or removing one id changes each table by at most"),
+        (Neighbours.REPLACE, "Replacing one id takes at most"),
+    ],
+)
+def test_what_one_unit_can_change_is_said_for_all_tables(neighbours: Neighbours, said: str) -> None:
+    bounded = bound_cells(parse_sql(BY + "dept, ok", PEOPLE), PEOPLE, neighbours)
+    text = explain_cells(bounded)
+    assert text.startswith(said)
+    assert f"{bounded.max_change:,} row" in text

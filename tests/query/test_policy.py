@@ -107,6 +107,7 @@ def test_bounds_of_dates_are_dates_or_texts() -> None:
         ('["a", "b"]', "[1, 2]", "not of kind text"),
         ('["a", "b"]', '["a", "a"]', "columns.dept: keys = 'a', 'a', None: 'a' is listed twice"),
         ("table", "[[", "not TOML"),
+        ("table", f"a = {'[' * 5000}", "not TOML"),
     ],
 )
 def test_wrong_policies_are_refused(old: str, new: str, message: str) -> None:

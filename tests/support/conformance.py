@@ -17,7 +17,7 @@ from discreet.units import Neighbours
 from tests.support.hostile_sql import HOSTILE
 from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
 from tests.support.observable_output import session_over
-from tests.support.oracle import reference
+from tests.support.oracle import Oracle, reference
 from tests.support.random_joins import Public, in_python, joined_query, public
 from tests.support.random_tables import Answering, Declaring, Moved, World, as_it_is, bounded, exactly, text, world
 from tests.support.sensitivity_property import breaches, neighbour
@@ -51,6 +51,36 @@ def find_differences(open_world: Opening, seeds: range, each: int, declare: Decl
             if answer(query, table) != reference(query, table.rows):
                 found.append((seed, text(query.query)))
     return found
+
+
+def find_contribution_differences(
+    open_world: Opening, seeds: range, each: int, declare: Declaring = as_it_is
+) -> list[tuple[int, str]]:
+    """Return the queries on which the rows per unit and group, not bounded yet, are not those of the oracle."""
+    found = []
+    for seed in seeds:
+        rng = Random(seed)
+        table = declare(rng, world(rng))
+        engine = open_world(table)
+        for _ in range(each):
+            query, _ = bounded(rng, table)
+            units = Oracle(query).pairs(table.rows)
+            exact = [{key: len(rows) for key, rows in groups.items()} for groups in units.values()]
+            if _sort_units(exact) != _sort_units(_read_contributions(engine, query)):
+                found.append((seed, text(query.query)))
+    return found
+
+
+def _read_contributions(engine: SqlEngine, query: BoundedQuery) -> list[dict[Any, int]]:
+    units: dict[str, dict[Any, int]] = {}
+    for unit, rows, keys in engine.read_contributions(query):
+        if query.keys is None or keys in query.keys:
+            units.setdefault(str(unit), {})[keys] = rows
+    return list(units.values())
+
+
+def _sort_units(found: list[dict[Any, int]]) -> list[str]:
+    return sorted(repr(sorted(each.items(), key=repr)) for each in found)
 
 
 def to_arrow(known: Public) -> pyarrow.Table:

@@ -68,6 +68,7 @@ from discreet.events import (
     LaplaceEvent,
     OptimalPartitionSelectionEvent,
     PermuteAndFlipEvent,
+    Shuffled,
     check_event,
 )
 
@@ -116,9 +117,10 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
         lambda direction, choice, ends, rtol: _epsilon_of_direction(direction, target, rtol, choice, ends),
         (0.0, inf),
     )
-    if target > 0:
+    if target > 0 and not isinstance(event, Shuffled):
         return found
-    most = ceil_float(pure(event))  # pure ε is computed in rationals, and the curve at 0 in doubles that are rounded up
+    # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs.
+    most = ceil_float(pure(event))
     return Bounds(min(found.lower, most), min(found.upper, most))
 
 

@@ -17,6 +17,7 @@ from discreet.cli import quote  # isort: skip
 from discreet.cli import login  # isort: skip
 from discreet.cli import tabulate  # isort: skip
 from discreet.cli import publish  # isort: skip
+from discreet.cli import stream  # isort: skip
 from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
 from discreet.cli import budget  # isort: skip
@@ -34,7 +35,7 @@ from discreet.cli import help  # isort: skip
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "local", "login", "main",
-    "plan", "policy", "publish", "quote", "reproduce", "serve", "source", "tabulate", "verify",
+    "plan", "policy", "publish", "quote", "reproduce", "serve", "source", "stream", "tabulate", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000
@@ -78,6 +79,6 @@ def main() -> None:
 
 def _escape_unencodable() -> None:
     """Print \\u03b5 where the terminal's encoding has no ε, so that an answer that was paid for is not lost."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, TextIOWrapper) and output.errors == "strict":
+            output.reconfigure(errors="backslashreplace")

@@ -42,6 +42,7 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]Query a table[/bold]         discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.5
   [bold]See the cost first[/bold]    discreet quote people.csv "SELECT COUNT(*) AS n FROM people" --unit id --error 10
   [bold]Publish many tables[/bold]   discreet publish plan.toml --dry-run
+  [bold]Count over time[/bold]       discreet stream open visits.csv --plan plan.toml --ledger hr.ledger
   [bold]Declare a table[/bold]       discreet policy init people.csv --unit id
   [bold]Open an account[/bold]       discreet ledger open hr.ledger --account hr --epsilon 2
   [bold]See what remains[/bold]      discreet budget hr.ledger
@@ -83,6 +84,7 @@ PAGES = {
     "reproduce": "docs/tabulation.md#publishing",
     "serve": "docs/serve.md",
     "source": "docs/ledger.md#quarantine",
+    "stream": "docs/streams.md#on-the-command-line",
     "tabulate": "docs/tabulation.md#what-can-be-tabulated",
     "verify": "docs/ledger.md#certificates",
 }
@@ -104,6 +106,8 @@ OWN_NAMES = {
     "plan": {"query": "question"},
     "publish": {"workload": "plan", "KEY": "key"},
     "source lift": {"source": "name"},
+    "stream open": {"query": "sql"},
+    "stream show": {"path": "plot"},
     "tabulate": {"tables": "by", "columns": "computed"},
     "verify": {"certificate": "release", "public": "key"},
 }

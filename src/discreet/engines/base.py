@@ -149,6 +149,14 @@ class Engine(Protocol):
         """Yield (count, cell, keys) for the cells that have rows."""
         ...
 
+    def read_contributions(self, bounded: "BoundedQuery") -> list[tuple[Any, int, tuple[Any, ...]]]:
+        """Return (unit, rows, keys) of every unit and group: for the owner's state of a stream, and never shown.
+
+        Raises:
+            EngineFailed: the engine could not answer; its message is in the owner's log.
+        """
+        ...
+
     def read_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0) -> "Iterator[CellBlock]":
         """Yield the cells that have rows, each once, in blocks that are read one after the other.
 
@@ -182,11 +190,14 @@ class Cancellation:
     """Ends what another thread asks of an engine.
 
     A connection runs one statement at a time, and threads wait for it. So what is ended must be the statement of this query
-    and of no other: the executor says when it runs, through `watch`.
+    and of no other: the executor says when it runs, through `watch`. `may_start` is asked when it is this query's turn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, may_start: Callable[[], bool] = lambda: True) -> None:
         self._lock, self._engine, self._is_cancelled = Lock(), cast("Engine | None", None), False
+        self._may_start = may_start
+        self.is_too_late = False
+        """Whether nothing was started because `may_start` said so."""
 
     @contextmanager
     def allow(self) -> Iterator[None]:
@@ -210,10 +221,11 @@ class Cancellation:
         """Say that the engine works for this query in this block.
 
         Raises:
-            NotStarted: if it was cancelled before.
+            NotStarted: if it was cancelled before, or may not start any more.
         """
         with self._lock:
-            if self._is_cancelled:
+            self.is_too_late = self.is_too_late or not self._may_start()
+            if self._is_cancelled or self.is_too_late:
                 raise NotStarted
             self._engine = engine
         try:
@@ -382,6 +394,16 @@ class SqlEngine(ABC):
     def read_histogram(self, bounded: "BoundedQuery", counts: "CellCounts") -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """Yield (count, cell, keys) for the cells that have rows."""
         return self._iter_histogram(bounded, counts, self._compile(bounded, counts))
+
+    def read_contributions(self, bounded: "BoundedQuery") -> list[tuple[Any, int, tuple[Any, ...]]]:
+        """Return (unit, rows, keys) of every unit and group."""
+        from discreet.sql.totals import lower_contributions
+
+        source, unit = self._build_source(bounded.table, bounded.query.joins)
+        assert unit is not None, "a stream has a column that identifies a unit"
+        lowered = lower_contributions(bounded, source, unit, self.dialect)
+        rows = self._execute(lowered.sql(dialect=self.dialect.name, copy=False))
+        return [(unit, int(count), tuple(keys)) for unit, count, *keys in rows]
 
     def _iter_histogram(
         self, bounded: "BoundedQuery", counts: "CellCounts", statement: str

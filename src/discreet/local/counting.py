@@ -9,8 +9,7 @@ A row that is no valid report is counted as rejected, by the first reason that a
 have three more columns: `collection` and `version`, which must then be the ones that are asked for, and `nonce`: of the
 reports with one nonce one counts.
 
-**No row decides how another is read.** Cells of text files are read one by one: a cell of a CSV file that is no number is a
-missing part, and so is all of a line of JSON that is no object, whatever stands in the first of them.
+**No row decides how another is read**, whatever stands in the first of them: `text_files` reads CSV and JSON line by line.
 
 **Counts add up.** They are integers per cell, so those of days and shards are added with +: the result is that of all
 reports together, but for a duplicate whose copies lie in two parts. Counts hold no nonces, so + cannot find it: let the
@@ -19,13 +18,11 @@ nonce decide which shard gets a message (a hash of it, modulo the number of shar
 `sum_supports` turns cells into support counts, by a transform that is linear and exact; `sum_values` is its transpose.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
 from math import prod
-from pathlib import PurePath
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,6 +51,7 @@ from discreet.local.oracles import (
     Subset,
     Unary,
 )
+from discreet.local.text_files import CSV_SUFFIXES, JSON_SUFFIXES, has_suffix, read_csv_rows, read_json_rows
 from discreet.query.schema import Kind, Table
 from discreet.sql.reports import (
     MAX_SUMS,
@@ -128,10 +126,11 @@ class Counts:
 
     def __add__(self, other: "Counts") -> "Counts":
         """Add the counts of other reports. A report whose copies lie in both is counted twice: see the head of this file."""
-        if self.oracle != other.oracle or self.collection != other.collection:
+        known = {name for name in (self.collection, other.collection) if name is not None}
+        if self.oracle != other.oracle or len(known) > 1:
             raise BadParameter("counts", "of two collections", "their reports have different noise", "add up one at a time")
         rejected = {kind: self.rejected[kind] + other.rejected[kind] for kind in REJECTIONS}
-        return Counts(self.oracle, self.cells + other.cells, self.n + other.n, rejected, self.collection)
+        return Counts(self.oracle, self.cells + other.cells, self.n + other.n, rejected, *known)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -388,9 +387,6 @@ def _fetch_columns(mechanism: HasFields, engine: Any, wanted: Mapping[str, Any])
 
 # -- sources -------------------------------------------------------------------------------------------------------------
 
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-CSV_SUFFIXES = tuple(f"{suffix}{end}" for suffix in (".csv", ".tsv") for end in ("", ".gz", ".zst"))
-
 
 def open_reports(
     mechanism: HasFields, source: Any, table: str | None = None, wanted: Mapping[str, Any] | None = None
@@ -404,69 +400,14 @@ def open_reports(
 
     if isinstance(source, Mapping | SqlEngine):
         return source
-    if table is None and has_suffix(source, JSON_SUFFIXES):
-        return read_json_rows(mechanism, source, wanted or {})
-    if table is None and has_suffix(source, CSV_SUFFIXES):
-        kinds = dict.fromkeys([each.name for each in mechanism.fields], Kind.REAL)
-        kinds |= {"collection": Kind.TEXT, "version": Kind.INTEGER, "nonce": Kind.TEXT}
-        try:
-            return open_engine(source, None, kinds, name="reports")
-        except SourceRefused as refused:
-            if "no column of the policy" in str(refused):
-                _check_columns(mechanism, (), {})  # refuses by name
-            raise
     names = [each.name for each in mechanism.fields]
+    if table is None and has_suffix(source, JSON_SUFFIXES):
+        return read_json_rows(names, source, wanted or {})
+    if table is None and has_suffix(source, CSV_SUFFIXES):
+        return read_csv_rows(names, source, wanted or {})
     if hasattr(source, "iloc") and any(name in source and source[name].dtype == object for name in names):
         return {str(name): source[name].to_numpy() for name in source}
     return open_engine(source, table, name="reports")
-
-
-def has_suffix(source: Any, suffixes: tuple[str, ...]) -> bool:
-    """Whether a source is a path whose name ends so."""
-    return isinstance(source, str | PurePath) and str(source).lower().endswith(suffixes)
-
-
-def read_json_rows(mechanism: HasFields, source: Any, wanted: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """Read a file whose lines are JSON objects with a number under the name of each column.
-
-    A line that is no such object has no parts. `collection` and `version` are checked where they are wanted, and a line
-    without a nonce is no copy of another: no line decides what others must have.
-    """
-    from discreet.engines.duckdb.files import open_lines
-
-    names = [*(each.name for each in mechanism.fields), *(name for name, value in wanted.items() if value is not None)]
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    nonces = list[Any]()
-    try:
-        with open_lines(str(source)) as lines:
-            for place, line in enumerate(lines):
-                if not line.strip("\r\n"):
-                    continue
-                row = _read_object(line)
-                for name, column in columns.items():
-                    column.append(row.get(name))
-                nonces.append(("nonce", str(row["nonce"])) if row.get("nonce") is not None else ("line", place))
-    except SourceRefused:
-        raise SourceRefused(f"{str(source)!r} cannot be read", "check the path") from None
-    table = {name: _to_objects(column) for name, column in columns.items()}
-    return table | ({"nonce": _to_objects(nonces)} if any(kind == "nonce" for kind, _ in nonces) else {})
-
-
-def _read_object(line: str) -> Mapping[str, Any]:
-    """Return the object of a line; an empty one if there is none."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
-
-
-def _to_objects(column: list[Any]) -> NDArray[Any]:
-    """Return an array of one dimension, also of cells that are lists."""
-    array = np.empty(len(column), object)
-    for place, cell in enumerate(column):
-        array[place] = cell
-    return array
 
 
 def _check_columns(oracle: HasFields, names: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -789,7 +730,10 @@ def _is_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
 def _find_copies(nonces: NDArray[Any], columns: list[Ints]) -> Ints:
     """Return the places of all reports but the least of each nonce."""
     if nonces.dtype.kind == "O":
-        nonces = np.array([str(nonce) for nonce in nonces.tolist()])
+        # Texts of one NumPy array all take the room of the longest: a client could fill the memory with its nonce.
+        numbers: dict[str, int] = {}
+        found = (numbers.setdefault(str(nonce), len(numbers)) for nonce in nonces.tolist())
+        nonces = np.fromiter(found, np.int64, len(nonces))
     if not nonces.size:
         return np.zeros(0, np.int64)
     order = np.lexsort((*reversed(columns), nonces))

@@ -31,6 +31,7 @@ from discreet.local.consistency import norm_sub
 from discreet.local.counting import Counts, lists_values, sum_supports, sum_values
 from discreet.local.fields import Ints
 from discreet.local.intervals import bernstein_width, describe_detection, invert_counts
+from discreet.local.mechanism import is_memoising
 from discreet.local.oracles import Direct, FixedHashed, SetOracle, Subset, Unary
 from discreet.local.rappor import BasicRappor
 from discreet.local.shared_hashes import Design, SharedEstimates, estimate_solved, estimate_with_floor
@@ -43,6 +44,10 @@ CONSISTENT_NOTE = (
 )
 
 
+MEMO_NOTE = (
+    "Noise is memoised: the intervals hold if each device has one report among these. Several reports of a device repeat "
+    "its noise, so count each day by itself."
+)
 NO_REPORT_NOTE = "No report was accepted, so nothing is known about anyone."
 
 
@@ -112,6 +117,15 @@ class HostileInfluence:
         return own | {"up": self.up, "down": self.down}
 
 
+def describe_memo(mechanism: Any) -> list[str]:
+    """Say what the intervals of memoised noise take for granted; nothing where every report has noise of its own.
+
+    >>> describe_memo(Direct(3, Fraction(3)))
+    []
+    """
+    return [MEMO_NOTE] if is_memoising(mechanism) else []
+
+
 def describe_rejected(rejected: Mapping[str, int]) -> list[str]:
     """Say how many reports were rejected and why; nothing if none was.
 
@@ -143,6 +157,7 @@ class LocalAnswer:
     hostile: HostileInfluence | None  # None where it is not known
     explanation: str
     approximate: bool = False  # whether the intervals are those of the normal approximation
+    joint: bool = False  # whether the joint intervals stand in place of those for one value
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -200,13 +215,13 @@ class LocalAnswer:
         them, so these become their intervals."""
         chosen = sorted(self.rows, key=lambda row: -row.value)[:rows]
         joint = tuple(replace(row, lower=row.joint_lower, upper=row.joint_upper) for row in chosen)
-        note = f" The {len(joint)} largest of {len(self.rows):,} estimates, with intervals that hold for all values at once."
-        return replace(self, rows=joint, explanation=self.explanation + note)
+        note = f"The {len(joint)} largest of {len(self.rows):,} estimates, with intervals that hold for all values at once."
+        return replace(self, rows=joint, explanation=" ".join(filter(None, (self.explanation, note))), joint=True)
 
     def simultaneous(self) -> "LocalAnswer":
         """Show the joint intervals in place of those for one value: they contain all numbers at once."""
         joint = tuple(replace(row, lower=row.joint_lower, upper=row.joint_upper) for row in self.rows)
-        return replace(self, rows=joint)
+        return replace(self, rows=joint, joint=True)
 
     def list_notes(self) -> list[str]:
         """What the intervals promise, how many reports were rejected and why, and what cannot be seen."""
@@ -215,6 +230,7 @@ class LocalAnswer:
             f"{formats.count_things(self.n, 'report')}, each ε = {format_up(self.oracle.epsilon, 4)}. Each interval "
             f"contains the number of people who reported with a value with probability {self._promise} {share}%, the joint "
             "ones all at once.",
+            *describe_memo(self.oracle),
             *self._describe_visibility(),
             self.explanation,
         ]
@@ -257,6 +273,7 @@ class LocalAnswer:
         """Draw the estimates with their intervals, or with the joint ones; write them to `path` if one is given."""
         from discreet.query.chart import make_spec
 
+        joint = joint or self.joint
         low, high = ("joint_lower", "joint_upper") if joint else ("lower", "upper")
         rows = tuple(
             ((row.label,), (Estimate(row.value, getattr(row, low), getattr(row, high), getattr(row, low) > 0),))
@@ -285,7 +302,8 @@ class LocalAnswer:
         lines = [
             [
                 str(row.label),
-                f"{formats.format_value(row.value, row.lower, row.upper)}  [{row.lower:,.0f}, {row.upper:,.0f}]",
+                formats.format_value(row.value, row.lower, row.upper)
+                + ("" if self.joint else f"  [{row.lower:,.0f}, {row.upper:,.0f}]"),
                 f"[{row.joint_lower:,.0f}, {row.joint_upper:,.0f}]",
                 *([f"{row.consistent:,.0f}"] if row.consistent is not None else []),
             ]

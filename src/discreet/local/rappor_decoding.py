@@ -9,6 +9,12 @@ after it have seen the same reports twice, and are approximate.
 Errors are for the number of people *who reported* and include how they fall into cohorts. A candidate is significant at α
 over the number of candidates (Bonferroni), one-sided, by the normal approximation. Sizes that are not negative (NNLS) are
 shown beside as post-processing.
+
+**A list that lacks a text.** People who have a text that is not listed set bits of those that are, and the errors do not
+know it. What the regression leaves of the whitened counts z is a projection of them, so its square is at most |z|². Given a
+complete list, z is nearly normal with a covariance C that is known per cohort, and |z|² exceeds tr C + 2·√(x·tr C²) + 2x·‖C‖
+with probability at most e^−x (Chernoff's bound with ln E e^{t(χ² − 1)} ≤ t²/(1 − 2t)). If the rest exceeds that, the list
+is not complete: `is_explained` is false. Where cohorts are too small for the normal approximation, it says nothing.
 """
 
 from collections.abc import Sequence
@@ -26,6 +32,11 @@ from discreet.local.rappor import BitCounts, Rappor
 
 Floats: TypeAlias = NDArray[np.float64]
 
+FALSE_ALARM = 1e-6
+"""The probability that a complete list is taken for one that lacks texts."""
+LEAST_VARIANCE = 5.0
+"""The ones of a bit in a cohort are taken for normal if their variance is at least this."""
+
 
 class CandidateEstimate(msgspec.Struct, frozen=True):
     """How many people have a candidate: unbiased, with its standard error; not negative, as post-processing."""
@@ -36,6 +47,13 @@ class CandidateEstimate(msgspec.Struct, frozen=True):
     p_value: float
     significant: bool
     nonnegative: float
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """The candidates with their estimates, and whether they explain the reports: else people have unlisted texts."""
+
+    estimates: tuple[CandidateEstimate, ...]
+    is_explained: bool
 
 
 def decode(
@@ -49,6 +67,13 @@ def decode(
     >>> [(c.candidate, round(c.estimate), round(c.standard_error), c.significant) for c in found]
     [(0, 900, 27, True), (1, 100, 27, True)]
     """
+    return decode_and_check(rappor, counts, candidates, confidence).estimates
+
+
+def decode_and_check(
+    rappor: Rappor, counts: BitCounts, candidates: Sequence[Any], confidence: Number = Fraction(19, 20)
+) -> Decoded:
+    """Decode as `decode` does, and see whether the candidates explain the reports."""
     from scipy import sparse
     from scipy.optimize import nnls
     from scipy.special import ndtr
@@ -63,7 +88,7 @@ def decode(
     whitened, response = sparse.csc_array(scale @ design), target / deviation
     chosen = _select_columns(whitened, response)
     if not chosen.size:
-        return ()
+        return Decoded((), _is_noise(rappor, counts, design[:, chosen], np.zeros(0), response, deviation))
     part = whitened[:, chosen].toarray()
     inverse = np.linalg.pinv(part)
     estimates, sizes = inverse @ response, nnls(part, response)[0]
@@ -72,13 +97,15 @@ def decode(
     p_values = ndtr(-estimates / errors)
     level = float(miss) / len(candidates)
     order = np.argsort(-estimates, kind="stable")
-    return tuple(
+    found = tuple(
         CandidateEstimate(
             candidates[chosen[i]], float(estimates[i]), float(errors[i]), float(p_values[i]), bool(p_values[i] < level),
             float(sizes[i]),
         )
         for i in order
     )  # fmt: skip
+    rest = response - part @ estimates
+    return Decoded(found, _is_noise(rappor, counts, design[:, chosen], sizes, rest, deviation))
 
 
 def _build_regression(rappor: Rappor, counts: BitCounts, candidates: Sequence[Any]) -> tuple[Any, Floats, Floats]:
@@ -148,6 +175,33 @@ def fit_lasso(design: Any, response: Floats, penalties: Floats, sweeps: int = 10
                 break
 
 
+def _is_noise(rappor: Rappor, counts: BitCounts, design: Any, people: Floats, rest: Floats, deviation: Floats) -> bool:
+    """Whether what a regression leaves is no more than noise and the chance of cohorts: see the head of this file."""
+    n, trace, squares, largest = counts.n, 0.0, 0.0, 0.0
+    p, q, sizes = float(rappor.other_support), float(rappor.truth_support), counts.sizes[counts.sizes > 0]
+    if int(sizes.min()) * min(p * (1 - p), q * (1 - q)) < LEAST_VARIANCE:
+        return True
+    shares = people / max(n, float(people.sum()))
+    spread = (np.diag(shares) - np.outer(shares, shares)) * n / max(1, n - 1)
+    for cohort in np.flatnonzero(counts.sizes):
+        rows = slice(int(cohort) * rappor.size, (int(cohort) + 1) * rappor.size)
+        filters = (design[rows, :].toarray() > 0).astype(np.float64)
+        noise = _noise_of_bits(rappor, filters @ shares)
+        scale = float(counts.sizes[cohort]) ** 0.5 / deviation[rows]
+        covariance = (filters @ spread @ filters.T + np.diag(noise)) * np.outer(scale, scale)
+        norm = float(np.linalg.norm(covariance))
+        trace, squares, largest = trace + float(covariance.trace()), squares + norm**2, max(largest, norm)
+    level = -log(FALSE_ALARM)
+    return float(rest @ rest) <= trace + 2 * sqrt(level * squares) + 2 * level * largest
+
+
+def _noise_of_bits(rappor: Rappor, held: Floats) -> Floats:
+    """The variance of one report's debiased bits, of which so large a share of the people set each."""
+    p, q = float(rappor.other_support), float(rappor.truth_support)
+    shares = np.minimum(1, held)
+    return np.asarray((shares * q * (1 - q) + (1 - shares) * p * (1 - p)) / (q - p) ** 2, np.float64)
+
+
 def _estimate_covariance(rappor: Rappor, counts: BitCounts, design: Any, people: Floats, weights: Floats) -> Floats:
     """Return the covariance of weights·t, with the fitted numbers of people for the truth.
 
@@ -155,7 +209,7 @@ def _estimate_covariance(rappor: Rappor, counts: BitCounts, design: Any, people:
     Cov(N_j, N_k) = n_j·([j = k] − n_k/n)·S, S = (diag(π) − π·πᵀ)·n/(n − 1). That correlates the bits of one cohort, because
     the same people set them. The noise of each bit comes on top.
     """
-    p, q, n = float(rappor.other_support), float(rappor.truth_support), counts.n
+    n = counts.n
     shares = people / max(n, float(people.sum()))
     spread = (np.diag(shares) - np.outer(shares, shares)) * n / max(1, n - 1)
     total, average = np.zeros_like(spread), np.zeros_like(spread)
@@ -163,8 +217,7 @@ def _estimate_covariance(rappor: Rappor, counts: BitCounts, design: Any, people:
         size = int(counts.sizes[cohort])
         rows = slice(int(cohort) * rappor.size, (int(cohort) + 1) * rappor.size)
         filters = (design[rows, :].toarray() > 0).astype(np.float64)
-        held = np.minimum(1, filters @ shares)
-        noise = (held * q * (1 - q) + (1 - held) * p * (1 - p)) / (q - p) ** 2
+        noise = _noise_of_bits(rappor, filters @ shares)
         part = weights[:, rows]
         through = part @ filters
         total += size * ((part * noise) @ part.T + through @ spread @ through.T)

@@ -27,11 +27,12 @@ import numpy as np
 from discreet._numbers import Number
 from discreet.errors import BadParameter
 from discreet.local.collection import Collection
-from discreet.local.counting import JSON_SUFFIXES, Counts, count_reports, has_suffix, open_reports, read_json_rows
+from discreet.local.counting import Counts, count_reports, open_reports
 from discreet.local.decoding import LocalAnswer, decode
 from discreet.local.oracles import SetOracle
 from discreet.local.systems import MeanAnswer, SystemCounts, count_system, decode_system
-from discreet.local.wire import ID_DIGITS, Form, Wire, read_messages, split_frames
+from discreet.local.text_files import JSON_SUFFIXES, has_suffix, read_json_rows, split_lines, to_objects
+from discreet.local.wire import ID_DIGITS, WIRE_VERSION, Form, Wire, read_messages, split_frames
 from discreet.paths import reason_of
 
 AnyCounts: TypeAlias = Counts | SystemCounts
@@ -40,7 +41,10 @@ Layout: TypeAlias = Literal["json", "cbor", "columns"]
 LAYOUTS: tuple[Layout, ...] = ("json", "cbor", "columns")
 MESSAGE_SUFFIXES = (*JSON_SUFFIXES, ".json")
 CBOR_SUFFIXES = (".cbor", ".cbor.gz")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MESSAGE_COLUMNS = {"v", "c", "n", "y"}
+MAX_SHOWN = 4
+LINE_EXTRA = 6
+"""A line may have a byte order mark and an end beside its message; what has one more byte is none."""
 
 
 def count_collection(
@@ -61,13 +65,17 @@ def count_collection(
     if form is not None:
         return count_messages(collection, read_message_file(collection, source, form), form)
     wanted: dict[str, Any] = {"collection": collection.id[:ID_DIGITS], "version": collection.version}
+    if _list_names(source) >= MESSAGE_COLUMNS:
+        return _count_message_table(collection, source)
     if table is None and has_suffix(source, JSON_SUFFIXES):
-        rows = read_json_rows(collection.mechanism, source, wanted)
+        rows = read_json_rows([each.name for each in collection.mechanism.fields], source, wanted)
         for name, value in wanted.items():  # a line need not have them
             rows[name][[cell is None for cell in rows[name]]] = value
         return _count_rows(collection.mechanism, rows, **wanted)
-    opened = open_reports(collection.mechanism, source, table)
+    opened = open_reports(collection.mechanism, source, table, wanted)
     columns = opened if isinstance(opened, Mapping) else opened.describe_columns()
+    if {*columns, "y"} >= MESSAGE_COLUMNS and not isinstance(opened, Mapping):
+        raise _refuse_message_table(collection, opened.dialect.name)
     return _count_rows(collection.mechanism, opened, **{name: text for name, text in wanted.items() if name in columns})
 
 
@@ -129,6 +137,46 @@ def decode_collection(
     return decode(counts, labels=collection.domain.labels, **wishes)
 
 
+def _list_names(source: Any) -> set[str]:
+    """The columns of a mapping or of a frame in memory; none of any other source."""
+    is_frame = type(source).__module__.partition(".")[0] in ("pandas", "polars")
+    return set(map(str, source.columns)) if is_frame else set(source) if isinstance(source, Mapping) else set()
+
+
+def _count_message_table(collection: Collection, source: Any) -> AnyCounts:
+    """Count messages that were loaded into a table: version, collection, nonce and the list of integers in four columns."""
+    versions, prefixes, nonces, lists = (_list_cells(source[name]) for name in ("v", "c", "n", "y"))
+    fields = collection.mechanism.fields
+    rows = [cells if isinstance(cells, list) and len(cells) == len(fields) else [None] * len(fields) for cells in lists]
+    columns = {each.name: to_objects([row[place] for row in rows]) for place, each in enumerate(fields)}
+    columns |= {"version": to_objects(versions), "collection": to_objects(prefixes), "nonce": to_objects(nonces)}
+    counted = _count_rows(collection.mechanism, columns, collection=collection.id[:ID_DIGITS], version=WIRE_VERSION)
+    return replace(counted, collection=None) if isinstance(counted, Counts) else counted  # as those of messages
+
+
+def _list_cells(column: Any) -> list[Any]:
+    """The cells of a column of any library, with lists as lists."""
+    cells = column.to_list() if hasattr(column, "to_list") else column.tolist() if hasattr(column, "tolist") else column
+    return [cell.tolist() if hasattr(cell, "tolist") else cell for cell in cells]
+
+
+ELEMENTS = {"duckdb": ("len(y)", 1), "postgres": ("cardinality(y)", 1), "spark": ("size(y)", 0)}
+"""How an engine counts the elements of a list, and the number of the first."""
+
+
+def _refuse_message_table(collection: Collection, engine: str) -> BadParameter:
+    fields, (length, first) = collection.mechanism.fields, ELEMENTS[engine]
+    parts = [
+        f"CASE WHEN v = {WIRE_VERSION} AND {length} = {len(fields)} THEN y[{first + place}] END AS {each.name}"
+        for place, each in enumerate(fields)
+    ]
+    shown = ", ".join(parts if len(parts) <= MAX_SHOWN else [*parts[: MAX_SHOWN - 1], "…", parts[-1]])
+    return BadParameter(
+        "source", "a table of messages", "the integers of its reports stand in one column y",
+        f"count this view of it: SELECT c AS collection, n AS nonce, {shown} FROM …",
+    )  # fmt: skip
+
+
 def _count_rows(mechanism: Any, source: Any, **wanted: Any) -> AnyCounts:
     if isinstance(mechanism, SetOracle):
         return count_reports(mechanism, source, **wanted)
@@ -166,17 +214,6 @@ def read_message_file(collection: Collection, path: Any, form: Form) -> Iterator
 
 
 def split_messages(collection: Collection, file: BinaryIO, form: Form) -> Iterator[bytes]:
-    """Return the messages of an opened file, and what is none in between."""
-    return split_lines(file) if form is Form.JSON else split_frames(Wire(collection, form), file)
-
-
-def split_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Return the messages of lines, without their ends; empty lines and a byte order mark are left out.
-
-    >>> list(split_lines([b"{}\\r\\n", b"\\n", b"{ }"]))
-    [b'{}', b'{ }']
-    """
-    for place, line in enumerate(lines):
-        message = (line if place else line.removeprefix(BYTE_ORDER_MARK)).rstrip(b"\r\n")
-        if message:
-            yield message
+    """Return the messages of an opened file, and what is none in between, of which no more than its beginning is held."""
+    wire = Wire(collection, form)
+    return split_lines(file, wire.size + LINE_EXTRA) if form is Form.JSON else split_frames(wire, file)

@@ -42,6 +42,7 @@ from discreet.local.decoding import (
     LocalEstimate,
     add_consistent,
     bound_total,
+    describe_memo,
     describe_rejected,
     estimate_plain,
     estimate_total,
@@ -71,6 +72,12 @@ System: TypeAlias = (
 FLOOR_NOTE = (
     "The public hash functions are shared, which adds an error that does not shrink with more reports; the intervals hold "
     "it if the functions were drawn at random, without looking at anyone's value or at the candidates."
+)
+
+
+UNLISTED_NOTE = (
+    "The candidates do not explain these reports: people have texts that are not listed, and the intervals do not hold. Add "
+    "candidates."
 )
 
 
@@ -236,6 +243,7 @@ class MeanAnswer:
             return [told, NO_REPORT_NOTE, *describe_rejected(self.rejected)]
         return [
             f"{told} The interval contains the mean of the people who reported with probability ≥ {share}%.",
+            *describe_memo(self.mechanism),
             *describe_rejected(self.rejected),
             self.hostile.describe("moves the mean by", "up"),
         ]
@@ -417,10 +425,12 @@ def _invert_bernstein(flip: BucketFlip, value: float, n: int, largest: Fraction,
 def _decode_rappor(
     counts: SystemCounts, rappor: Rappor, bits: BitCounts, candidates: Sequence[bytes], level: float, miss: Fraction
 ) -> LocalAnswer:
-    from discreet.local.rappor_decoding import decode
+    from discreet.local.rappor_decoding import Decoded, decode_and_check
 
-    n = counts.n
-    found = decode(rappor, bits, candidates, Fraction(level)) if n and candidates else ()
+    n, decoded = counts.n, Decoded((), is_explained=True)
+    if n and candidates:
+        decoded = decode_and_check(rappor, bits, candidates, Fraction(level))
+    found = decoded.estimates
     one, joint = (-float(ndtri(float(each) / 2)) for each in (miss, miss / max(1, len(candidates))))
 
     def cut(end: float) -> float:
@@ -439,6 +449,8 @@ def _decode_rappor(
     )
     if len(found) < len(candidates):
         told += " A LASSO left the others out, and the intervals do not count that it chose."
+    if not decoded.is_explained:
+        told += f" {UNLISTED_NOTE}"
     return LocalAnswer(counts.mechanism, n, tuple(rows), None, counts.rejected, level, None, told, approximate=True)
 
 

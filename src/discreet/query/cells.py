@@ -42,13 +42,21 @@ from typing import Any, overload
 import numpy
 from numpy.typing import NDArray
 
+from discreet import formats
+from discreet._numbers import nearest_float
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.aggregates import CountRows, CountUnits, Sum
-from discreet.query.contribution import BoundedQuery, check_bounded, list_keys
+from discreet.query.contribution import (
+    ADJUSTED_POLICY_NOTE,
+    BoundedQuery,
+    check_bounded,
+    explain_outside,
+    list_keys,
+)
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import Key, Table
-from discreet.query.statistics import ScalarStatistic
+from discreet.query.schema import ROW_UNIT_NOTE, Key, Table
+from discreet.query.statistics import CentredSum, ScalarStatistic
 from discreet.query.validate import apply_joins, check_query
 from discreet.units import Neighbours, Sensitivity
 
@@ -233,3 +241,20 @@ def _check_aggregate(query: ast.Query, table: Table, max_groups: int) -> None:
                 )
         case _:
             raise QueryRefused(f"Tables of {aggregate.to_sql(table.unit)} do not add up", AGGREGATES_HINT)
+
+
+def explain_cells(bounded: BoundedCells) -> str:
+    """Say in words what one unit can change in every table, and repeat the limits."""
+    unit, k = bounded.table.unit, bounded.max_change
+    most = formats.count_things(k, "row")
+    if isinstance(bounded.statistic, CentredSum):
+        most = f"{k * nearest_float(bounded.statistic.step_size(bounded.table)):,.6g}"
+    if bounded.neighbours is Neighbours.ADD_REMOVE:
+        change = f"Adding or removing one {unit} changes each table by at most {most} in all."
+    else:
+        change = f"Replacing one {unit} takes at most {most} from each table, and adds at most as much."
+    cells, rows = formats.count_things(bounded.max_groups, "cell"), formats.count_things(bounded.max_rows, "row")
+    limits = f"{cells} per {unit}, {rows} in each"
+    parts = [change, f"Limits, applied once for all tables: {limits}." if bounded.table.unit_columns else ROW_UNIT_NOTE]
+    parts += [outside] if (outside := explain_outside(bounded)) else []
+    return " ".join([*parts, *([ADJUSTED_POLICY_NOTE] if bounded.table.adjusted_after_looking else [])])

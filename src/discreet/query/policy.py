@@ -88,7 +88,7 @@ def _load_toml(text: str) -> dict[str, Any]:
 
     try:
         return tomllib.loads(text, parse_float=Decimal)
-    except (ValueError, ArithmeticError) as error:  # not TOML, or a number that Python does not read
+    except (ValueError, ArithmeticError, RecursionError) as error:  # not TOML, or nothing that Python reads
         raise make_policy_error("", f"not TOML ({error})") from None
 
 

@@ -4,9 +4,10 @@
 It has no key, so it can sign none. A certificate that is valid under the key that this client has pinned, and that states
 what was asked and the values that were received, shows that nothing was changed on the way.
 
-What was asked is compared, too: the query, an ε that is not above the one that was asked for, and the confidence. Intervals
-and flags of reliability are those that were signed. Where noisy values decide which rows are shown, and the answer was not
-recorded with simultaneous intervals, the service widens the signed ones; then they must contain the signed ones.
+What was asked is compared, too: the query, a cost that is not above what the ε that was asked for buys in the currency of
+the account, and the confidence. Intervals and flags of reliability are those that were signed. Where noisy values decide
+which rows are shown, and the answer was not recorded with simultaneous intervals, the service widens the signed ones; then
+they must contain the signed ones.
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,11 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
+from discreet.accounting.currencies import parse_currency
 from discreet.errors import BadParameter, ServiceChanged
 from discreet.ledger.certificate import read_entries
-from discreet.ledger.entries import to_canonical_json
+from discreet.ledger.check import COST_TOLERANCE
+from discreet.ledger.entries import AccountOpened, Debit, to_canonical_json
 from discreet.ledger.verify import verify
 from discreet.query.answer import CONFIDENCE_TOLERANCE, Answer
 from discreet.query.ast import to_sql
@@ -65,7 +68,7 @@ def check_certificate(
 def _find_difference(certificate: Mapping[str, Any], received: Received, table: Table, public_key: str | None) -> str | None:
     """Return the first thing in which a certificate differs from what was asked and received; None if in nothing."""
     try:
-        found, (_, debit, _) = verify(certificate, public=public_key), read_entries(certificate)
+        found, (opened, debit, _) = verify(certificate, public=public_key), read_entries(certificate)
     except BadParameter:
         return "it is no certificate"
     wrong = [each.claim for each in found.claims if not each.is_valid]
@@ -76,7 +79,7 @@ def _find_difference(certificate: Mapping[str, Any], received: Received, table: 
         return "it is about another measurement"
     if measurement.get("question") != to_sql(asked, table.unit):
         return "it is about another query than was asked"
-    if received.epsilon is not None and not _costs_at_most(certificate, Fraction(received.epsilon)):
+    if received.epsilon is not None and not _costs_at_most(opened, debit, Fraction(received.epsilon)):
         return "it costs a larger ε than was asked for"
     if not _promises(received.record, certificate["release"], received):
         return "the intervals are of another kind than was asked for"
@@ -105,10 +108,13 @@ def _shows(shown: Mapping[str, Any], signed: Mapping[str, Any], drops_rows: bool
     return is_signed and is_whole and list(shown["groups"]) == list(signed["groups"])
 
 
-def _costs_at_most(certificate: Mapping[str, Any], epsilon: Fraction) -> bool:
-    """Whether the certified ε, which `verify` has computed again, is not above the one that was asked for."""
-    lower = certificate["price"]["epsilon"]["lower"]
-    return isinstance(lower, int | float) and Fraction(lower) <= epsilon
+def _costs_at_most(opened: AccountOpened, debit: Debit, epsilon: Fraction) -> bool:
+    """Whether the debit, which `verify` has compared with its events, is not above what this ε buys in the account. The
+    certified ε of a query alone is below the one that is asked for, so to compare these would let a larger one pass."""
+    try:
+        return debit.cost <= parse_currency(opened.currency).amount(epsilon, opened.delta) * (1 + COST_TOLERANCE)
+    except BadParameter:  # it buys nothing
+        return False
 
 
 def _promises(shown: Mapping[str, Any], signed: Mapping[str, Any], received: Received) -> bool:

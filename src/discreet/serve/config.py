@@ -361,7 +361,7 @@ def parse_config(
     problems = Problems(file)
     try:
         values = tomllib.loads(text, parse_float=Decimal)
-    except (ValueError, ArithmeticError) as error:
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise BadParameter(file, "no TOML", str(error), "correct the text") from None
     root = _Section("", values, problems, beside)
     service = root.section("service") or _Section("service", {}, problems, beside)

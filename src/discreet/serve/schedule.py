@@ -134,8 +134,8 @@ def find_next_class(classes: Sequence[float], seconds: float) -> float | None:
 
 
 def count_slot_seconds(class_seconds: float, elapsed: float) -> float:
-    """Return how long an ask keeps the slot of its worker: a share of its class, or as many shares as it took. The next job
-    begins then, so what follows shows the shares and not the time.
+    """Return how long an ask keeps the slot of its worker: a share of its class, or as many shares as have elapsed before
+    its statement began, which no row decides. The next job begins then, whether the statement has ended or not.
 
     >>> count_slot_seconds(1.0, 0.01), count_slot_seconds(1.0, 0.2), count_slot_seconds(1.0, 0.3)
     (0.25, 0.25, 0.5)

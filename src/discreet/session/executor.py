@@ -331,9 +331,7 @@ class Executor:
         A source on which a query failed is refused before anything is paid. A failure that came from the rows is one bit
         about them; asked again and again, bisection would find a person.
         """
-        for origin in self.engine.origins:
-            self.unrecorded.check(origin)
-            self.quarantine.check(origin)
+        self.check_quarantine()
         try:
             paid = self.account.reserve(
                 job.event,
@@ -434,10 +432,19 @@ class Executor:
             ):
                 yield
         except EngineFailed as failed:
-            kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
-            if not isinstance(failed, NotStarted):  # then no row was read
-                self._record_failure(kind)
-            raise EngineFailed from None  # its class says nothing of the reason
+            raise self._hide_failure(failed) from None
+
+    def check_quarantine(self) -> None:
+        """Refuse a source on which a query failed."""
+        for origin in self.engine.origins:
+            self.unrecorded.check(origin)
+            self.quarantine.check(origin)
+
+    def _hide_failure(self, failed: EngineFailed) -> EngineFailed:
+        """Record a failure, and return an error whose class says nothing of the reason."""
+        if not isinstance(failed, NotStarted):  # then no row was read
+            self._record_failure(FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING)
+        return EngineFailed()
 
     def _record_failure(self, kind: FailureKind) -> None:
         """Record that a query failed on the rows. If the record cannot be written, the analyst must not learn it from

@@ -94,6 +94,16 @@ def total_statement(statement: "Statement") -> exp.Select:
     return statement.filter_keys(result) if statement.filters_late else result
 
 
+def lower_contributions(bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Dialect) -> exp.Select:
+    """The statement for the rows of each (unit, group), not bounded yet: unit, rows, keys. For the owner's state of a
+    stream, which bounds them over time and is never shown."""
+    statement = Statement(bounded, source, unit, dialect)
+    kept = statement.select_rows({})
+    pairs = exp.select(column(UNIT), alias(exp.Count(this=exp.Star()), ROWS), *statement.keys, copy=False)
+    pairs = pairs.from_(statement.steps["kept"], copy=False).group_by(column(UNIT), *statement.keys, copy=False)
+    return pairs.with_(statement.steps["kept"], as_=kept, copy=False)
+
+
 def _total_pairs(statement: "Statement", kept: exp.Select, statistics: "Sequence[StatisticSql]") -> exp.Select:
     """Totals over units, each in at most `max_groups` groups."""
     bounded, dialect = statement.bounded, statement.dialect

@@ -45,8 +45,8 @@ from discreet.tabulation.wanted import TablesLike, WantedTables, read_wanted
 SIGMA_DIGITS = 5
 """Digits of a σ."""
 
-MAX_MEASURED_CELLS = 50_000_000
-"""Cells of all measured tables together: they are held in memory."""
+MAX_MEASURED_CELLS = 10_000_000
+"""Cells of all measured tables together: they are held in memory, and recorded."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,11 @@ def plan_tabulation(
     may be left out if every table has an error. `delta` is the δ of the certified point that an account of pure ε is
     charged: unless given, as large a share of the account's δ as `epsilon` is of its ε.
     """
+    if not isinstance(session, Session):
+        raise BadParameter(
+            "session", f"of type {type(session).__name__}", "tables are tabulated where the rows are",
+            "give what connect() returns for a file or a database; a service does not tabulate",
+        )  # fmt: skip
     wanted = read_wanted(session, tables, columns=columns, where=where, weight=weight)
     level = check_confidence(confidence)
     terms = _make_terms(session, epsilon, delta, wanted)
@@ -224,6 +229,6 @@ def _check_cells(sizes: tuple[int, ...], allocation: Allocation) -> None:
     cells = sum(count_cells(sizes, margin) for margin in allocation.precisions)
     if cells > MAX_MEASURED_CELLS:
         raise QueryRefused(
-            f"The measured tables have {cells:,} cells, and at most {MAX_MEASURED_CELLS:,} fit into memory",
+            f"The measured tables have {cells:,} cells, and at most {MAX_MEASURED_CELLS:,} are recorded",
             "want tables of fewer columns, or of fewer keys",
         )

@@ -13,7 +13,7 @@ from discreet._numbers import Number
 from discreet.accounting.cost import Cost
 from discreet.formats import count_things, make_html_notes
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import explain_cells
 from discreet.query.record import LedgerReference
 from discreet.session.executor import ProgressCallback, RunOptions
 from discreet.session.session import Session
@@ -66,7 +66,7 @@ class Tabulation(Mapping[str, TabulatedTable]):
         )
         shown = NO_DISPLAY_NOTE if first.display is None else DISPLAY_NOTE
         paid = str(self.cost) if self.charged else self.cost.describe_free(f" (entry {self.reference.entry})")
-        return [explain_sensitivity(self.plan.wanted.bounded), covered, shown, paid]
+        return [explain_cells(self.plan.wanted.bounded), covered, shown, paid]
 
     def __repr__(self) -> str:
         lines = []

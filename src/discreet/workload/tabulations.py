@@ -30,7 +30,7 @@ from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import load_key, resolve_key_path
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import explain_cells
 from discreet.session.executor import RunOptions
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, write_tables
 from discreet.tabulation.plan import TabulationPlan, plan_tabulation
@@ -256,7 +256,7 @@ def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict
         describe_guarantee(session, point, len(tabulation)),
         describe_meaning(session, point),
         "## Contribution bounding\n\nBefore anything was added up, and once for all tables:\n\n"
-        f"- {escape_markdown(explain_sensitivity(plan.wanted.bounded))}",
+        f"- {escape_markdown(explain_cells(plan.wanted.bounded))}",
         describe_limits(session, point),
         _describe_reading(tabulation),
         _describe_tables(tabulation),

@@ -26,13 +26,14 @@ from discreet.ledger import open_ledger
 from discreet.local.counting import count_reports
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
-from tests.support.conformance import find_differences, find_join_differences
+from tests.support.conformance import find_contribution_differences, find_differences, find_join_differences
 from tests.support.engine_differences import column_definitions, find_unexpected_kinds
 from tests.support.engine_sessions import DECLARED, count_by_dept, read_totals
 from tests.support.expression_laws import EXTREMES, find_wrong_extremes, find_wrong_keys, find_wrong_values
 from tests.support.failed_queries import COUNTS, FileLedger
 from tests.support.failed_queries import count_by_dept as retry_count
 from tests.support.local_reports import COLLECTION, ORACLES, VERSION, count_slowly, make_rows, to_columns
+from tests.support.local_systems import Columns, assert_counted_alike
 from tests.support.parquet_files import MIXED_TYPES, write_two_files
 from tests.support.random_cells import (
     by_engine,
@@ -49,7 +50,7 @@ from tests.support.spark_sources import check_sources
 
 MAX_JOBS = 122
 """Jobs of all steps that have no limit of their own."""
-MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS, MAX_JOBS_OF_REPORTS, MAX_JOBS_OF_CELLS = 44, 4, 22, 7, 50
+MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS, MAX_JOBS_OF_REPORTS, MAX_JOBS_OF_CELLS = 44, 4, 22, 10, 50
 """Each is what the step runs, and a tenth more."""
 
 
@@ -95,6 +96,7 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
 def check_totals(session: SparkSession) -> None:
     assert find_differences(partial(open_world, session), range(100, 110), 2) == []
     assert find_join_differences(partial(open_world, session), range(3), 1) == []
+    assert find_contribution_differences(partial(open_world, session), range(100, 105), 2) == []
 
 
 def check_units(session: SparkSession) -> None:
@@ -179,6 +181,14 @@ def check_reports(session: SparkSession) -> None:
         options = {} if name == "projective" else {"collection": COLLECTION, "version": VERSION}
         counts = count_reports(oracle, frame if options else frame.select("u"), **options)
         assert (counts.n, counts.supports.tolist(), counts.rejected) == count_slowly(oracle, rows, plain=not options)
+
+    def load(columns: Columns) -> dict[str, Any]:
+        kinds = {each: pyarrow.string() if each in ("collection", "nonce") else pyarrow.int64() for each in columns}
+        table = pyarrow.table({each: pyarrow.array(cells, kinds[each]) for each, cells in columns.items()})
+        return {"source": session.createDataFrame(table).coalesce(1)}
+
+    for name in ("rounded bit", "rappor", "bucket flip"):  # one for each way of counting
+        assert_counted_alike(name, load)
 
 
 def check_types(session: SparkSession) -> None:

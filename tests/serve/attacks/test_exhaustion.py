@@ -20,10 +20,10 @@ from discreet.serve import classroom
 from discreet.serve.web import api_outcomes, connections, guard
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.problems import Refusal
-from discreet.serve.web.service import DRAWINGS_AT_ONCE, MAX_SIGN_INS, SIGN_IN_THREADS
+from discreet.serve.web.service import DRAWINGS_AT_ONCE, MAX_SIGN_INS, QUOTE_THREADS, SIGN_IN_THREADS
 from discreet.serve.web.settings import OidcSettings
 from tests.support.web_server import find_socket, serve
-from tests.support.web_service import OPEN, Service, open_service
+from tests.support.web_service import OPEN, QUERY, Service, open_service
 
 SHARED_THREADS = 40
 """The threads that all requests of a process share, if nothing else is set."""
@@ -159,6 +159,43 @@ def test_one_person_draws_at_a_limited_rate(tmp_path: Path) -> None:
         assert set(asyncio.run(draw("ada", int(DRAWINGS_AT_ONCE)))) == {200}
         assert 429 in asyncio.run(draw("ada", 5))
         assert asyncio.run(draw("bob", 1)) == [200]
+
+
+def test_quotes_that_wait_for_a_place_hold_no_thread_that_others_share(tmp_path: Path) -> None:
+    """One person quotes more queries at once than there are threads. The mutant that computes quotes in the threads of all
+    requests answers nobody until the quotes have waited."""
+    go, waiting = threading.Event(), list[int]()
+
+    def wait(*_: Any) -> Any:
+        waiting.append(1)
+        go.wait(60)
+        raise Refusal(503, "Too many quotes.")
+
+    with listen(tmp_path) as service:
+        service.web.quote = wait
+        headers, body = (
+            {"Authorization": f"Bearer {service.tokens['ada']}"},
+            {"table": "people", "query": QUERY, "epsilon": "1"},
+        )
+        statuses = list[int]()
+
+        def send(path: str) -> None:
+            with httpx.Client(base_url=service.settings.address, headers=headers, timeout=60) as client:
+                statuses.append(client.post(path, json=body).status_code)
+
+        threads = [
+            threading.Thread(target=send, args=(f"/api/v1/{path}",))
+            for _ in range(SHARED_THREADS)
+            for path in ("quotes", "asks")
+        ]
+        for thread in threads:
+            thread.start()
+        until(lambda: len(waiting) >= QUOTE_THREADS)
+        check_answers_at_once(service)
+        go.set()
+        for thread in threads:
+            thread.join(60)
+        assert set(statuses) == {503}
 
 
 def test_ready_needs_no_thread_that_others_share(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def people(service: Service, proxy: Tampering) -> RemoteSession:
         f"{QUERY} ORDER BY n DESC LIMIT 1",
         "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people",
         f"{QUERY} HAVING n > 1",
+        "SELECT MEDIAN(pay) AS middle, COUNT(DISTINCT id) AS people FROM people",
     ],
 )
 @pytest.mark.parametrize("simultaneous", [False, True])
@@ -146,9 +147,10 @@ def test_a_changed_answer_is_noticed(people: RemoteSession, proxy: Tampering, ch
         people.certificate(answer)
 
 
-@pytest.mark.parametrize("changed", [{"epsilon": "0.4"}, {"confidence": 0.8}])
+@pytest.mark.parametrize("changed", [{"epsilon": "0.4"}, {"epsilon": "0.2001"}, {"confidence": 0.8}])
 def test_a_changed_request_is_noticed(people: RemoteSession, proxy: Tampering, changed: dict[str, Any]) -> None:
-    """The mutant compares the certificate with the answer alone, and the analyst pays twice what was asked."""
+    """The mutant compares the certificate with the answer alone, and the analyst pays twice what was asked. One that
+    compares the certified ε of the query, which is below the one that is asked for, lets a little more pass."""
     proxy.sent = changed
     answer = people.ask(QUERY, epsilon=0.2)
     proxy.sent = {}

@@ -12,7 +12,7 @@ from discreet.engines.base import Cancellation, NotStarted, OutOfResources, watc
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres import Postgres
 from discreet.errors import EngineFailed
-from discreet.ledger.entries import FailureRecorded
+from discreet.ledger.entries import Debit, FailureRecorded
 from discreet.serve.control.model import AskState
 from discreet.serve.worker.worker import WorkerSettings
 from tests.support.postgres_server import Server, cluster_address, postgres
@@ -57,6 +57,39 @@ def test_a_late_statement_is_cancelled_and_its_slot_is_free(tmp_path: Path) -> N
             assert service.clock.now() < failed.answered_at + 8
             time.sleep(0.01)
         assert service.clock.now() >= failed.answered_at + 0.8
+
+
+def test_what_waited_too_long_for_the_engine_reads_no_row(tmp_path: Path) -> None:
+    """Three asks, of which the first has the engine until its last class. The others have a moment left then, and must not
+    begin: each would be a failure of the source, and the third closes it for everybody. The mutant without `may_start`
+    begins them."""
+    write_table(tmp_path / "data")
+    settings = WorkerSettings(slots=3, lease_seconds=3.0, idle_seconds=0.2, drain_seconds=2.0)
+    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0)), "ada", "bob", settings=settings) as service:
+        engine: Any = service.worker.tables._tables["people"].source.engine
+        service.wait(service.ask("bob", epsilon="0.03"))
+        begun, original = list[float](), engine.run
+        endless = run_for_ever(engine)
+
+        def run(original: Any, bounded: Any) -> Any:
+            begun.append(service.clock.now())
+            return endless(original, bounded)
+
+        service.change_engine(run)
+        asks = [service.ask("ada", epsilon=f"0.02{i}") for i in range(3)]
+        assert asks[-1].accepted_at < asks[0].accepted_at + 0.4, "the machine is too busy to ask at once"
+        ended = [service.wait(each) for each in asks]
+        assert [each.state for each in ended] == [AskState.FAILED] * 3
+        assert [each.problem for each in ended] == [ended[0].problem] * 3
+        assert [each.answered_at for each in ended] == pytest.approx([each.accepted_at + 4.0 for each in asks], abs=1e-3)
+        engine.run = original
+        assert service.wait(service.ask("bob", epsilon="0.04"), 5.0).state is AskState.ANSWERED
+        assert len(begun) == 1
+        assert len(service.list_entries(Debit)) == 5  # each stays charged
+        while not service.list_entries(FailureRecorded):
+            assert service.clock.now() < asks[0].accepted_at + 30
+            time.sleep(0.01)
+        assert len(service.list_entries(FailureRecorded)) == 1
 
 
 def test_what_waits_for_the_connection_is_not_started_and_ends_no_other() -> None:

@@ -123,7 +123,12 @@ def test_a_plan_from_the_browser_names_no_place(service: Service, extra: str) ->
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("nonsense", "not TOML"), (PLAN.replace("COUNT(*)", "*"), "rows are private"), (None, "at present")],
+    [
+        ("nonsense", "not TOML"),
+        (f"a = {'[' * 5000}", "not TOML"),
+        (PLAN.replace("COUNT(*)", "*"), "rows are private"),
+        (None, "at present"),
+    ],
 )
 def test_a_publication_that_cannot_be_quoted_ends_with_the_reason(
     service: Service, monkeypatch: pytest.MonkeyPatch, text: str | None, words: str

@@ -171,10 +171,14 @@ def add_asks(router: APIRouter, web: Web, find_caller: Any) -> None:
     """Add quotes and asks."""
 
     @router.post("/quotes", responses=describe_json(), summary="Cost, error and arrival of a query; nothing is charged")
-    def quote(body: QuoteBody, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
+    async def quote(body: QuoteBody, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
         caller.require(Scope.ASK)
         web.quote_limit.take(caller.limit_key)
-        return json(web.show_quote(caller, web.quote(caller, body.to_question())))
+
+        def compute() -> Response:
+            return json(web.show_quote(caller, web.quote(caller, body.to_question())))
+
+        return await web.quotes.run(caller.person.id, compute)
 
     @router.post("/asks", responses=describe_json(OBJECT, 200, 202), summary="Ask a query")
     async def ask(
@@ -184,7 +188,7 @@ def add_asks(router: APIRouter, web: Web, find_caller: Any) -> None:
         prefer: Annotated[str | None, Header(max_length=200)] = None,
         ledger_head: Annotated[str | None, Header(pattern=HEAD)] = None,
     ) -> Response:
-        taken = await run_in_threadpool(web.ask, caller, body.to_question(), idempotency_key)
+        taken = await web.quotes.run(caller.person.id, lambda: web.ask(caller, body.to_question(), idempotency_key))
         seconds = read_wait(prefer)
         if seconds is not None and not taken.state.is_final:
             taken = await web.wait(taken, seconds)

@@ -67,6 +67,9 @@ MAX_DRAWINGS = 16
 """How many more wait for that; half of them for one person."""
 DRAWINGS_PER_SECOND, DRAWINGS_AT_ONCE = 0.5, 20.0
 """How many of them one person may have drawn, in the long run and in a row: each takes the time of quotes and answers."""
+QUOTE_THREADS, MAX_QUOTES = 40, 1_000
+"""Threads for quotes and asks that come by the API, most of which wait for a place of the quoter, and how many more wait for
+a thread: they hold none of those that all other requests share."""
 MAX_HEALTH_CHECKS = 50
 SIGN_IN_THREADS = 4
 MAX_SIGN_INS = 16
@@ -126,6 +129,7 @@ class Web:
         self.ask_limit = RateLimit(None if per_hour is None else per_hour / 3600, max(per_hour or 1, 1), "asks")
         rate = RateLimit(None if per_second is None else DRAWINGS_PER_SECOND, DRAWINGS_AT_ONCE, "drawings")
         self.drawings = LimitedPool(DRAWING_THREADS, MAX_DRAWINGS, "drawings", per_person=MAX_DRAWINGS // 2, rate=rate)
+        self.quotes = LimitedPool(QUOTE_THREADS, MAX_QUOTES, "quotes")
         self.health = LimitedPool(1, MAX_HEALTH_CHECKS, "checks of the service")
         self.sign_ins = LimitedPool(SIGN_IN_THREADS, MAX_SIGN_INS, "sign-ins")
         self.metrics = Metrics(control)
@@ -136,6 +140,7 @@ class Web:
         """End what runs beside requests."""
         self.bell.close()
         self.drawings.close()
+        self.quotes.close()
         self.health.close()
         self.sign_ins.close()
 

@@ -72,7 +72,14 @@ class Delivery:
                 self.count_overrun(running)
             self._store_moment(running, moment, overruns=int(is_overrun))
         running.accepted_at, running.is_held = moment - running.class_seconds, True
+        running.cancellation = Cancellation(lambda: self.may_start(running))
         self.moments.at(moment, lambda: self._at_moment(running))
+
+    def may_start(self, running: RunningAsk) -> bool:
+        """Whether a statement that gets its engine now can be ready by the last class. Others may have had the engine for so
+        long that it cannot: then it reads no row, and fails at its moment without being a failure of the source."""
+        left = running.accepted_at + running.classes[-1] - self.clock.now()
+        return running.class_seconds is None or can_be_made(running.class_seconds, min(left, running.class_seconds))
 
     def ready(self, running: RunningAsk, deliver: Callable[[], None]) -> bool:
         """Keep what is to be delivered until the moment; without a schedule, deliver it. Returns False if the ask has ended

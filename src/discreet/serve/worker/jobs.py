@@ -13,10 +13,11 @@ What ends an ask, and when:
   Three failures pause the account. A statement that is not ready after the last class is cancelled, and its slot is free;
 - *answered*, at its moment; at once if the answer was recorded before.
 
-**Slots.** When the next job is claimed shows how long the one before it ran: an analyst who fills the slots and then asks
-for something that is free would time any query. So an ask that read rows keeps its slot for a fixed share of its class, or a
-whole number of them if it ran longer (`Jobs.occupy`). A publication is recorded at the end of a class, counted from its
-start (`publications`).
+**Slots.** When the next job is claimed would show how long the one before it ran: an analyst who fills the slots and then
+asks for something that is free would time any query. So an ask keeps its slot for a fixed share of its class, no less and no
+more: its statement has a thread of its own, and goes on there if it takes longer (`Jobs._run_beside`). How many of these
+threads there are follows from the classes: after the last one a statement is cancelled. A publication is recorded at the end
+of a class, counted from its start (`publications`).
 
 A job may run twice, if its worker died: the ledger continues the debit by its id, and opening an account that is open, or
 signing a certificate again, changes nothing.
@@ -104,6 +105,7 @@ class Jobs:
         self.is_stopping = threading.Event()
         self._lock = threading.Lock()
         self._leased: dict[str, Job] = {}
+        self._kept: set[threading.Event] = set()  # the slots that are kept for their shares, each until its event
         fail, put_back = partial(self._fail, counts=False), self.put_back
         self.delivery = Delivery(control, clock, moments, alerts, fail, put_back)
         self._kinds: dict[str, Callable[[Job], dict[str, Any]]] = {
@@ -124,18 +126,26 @@ class Jobs:
             return tuple(self._leased.values())
 
     def run(self, job: Job) -> None:
-        """Run a job. An ask that is not ended at the end of this call ends at its moment."""
+        """Run a job until its slot may take the next one. An ask that is not ended by then ends at its moment."""
         with self._lock:
             self._leased[job.id] = job
+        self._guard(job, self._run_ask if job.kind == "ask" else self._run_other)
+
+    def stop(self) -> None:
+        """Keep no slot any more."""
+        self.is_stopping.set()
+        with self._lock:
+            for each in self._kept:
+                each.set()
+
+    def _guard(self, job: Job, run: Callable[[Job], None]) -> None:
+        """Run a part of a job; end the job if that is refused or fails, or put it back."""
         try:
-            if job.kind == "ask":
-                self._run_ask(job)
-            else:
-                self._end(job, lambda: self.control.finish(job, self._kinds[job.kind](job)))
+            run(job)
         except (LedgerUnavailable, ControlUnavailable) as error:
             log.warning("a job is put back: %s", error)
             self.put_back(job)
-            time.sleep(RETRY_SECONDS)
+            self.is_stopping.wait(RETRY_SECONDS)
         except WorkerStops:
             self.put_back(job)
         except DiscreetError as refused:
@@ -149,6 +159,9 @@ class Jobs:
             log.error("a job of kind %s failed; details are in the owner's log", job.kind)
             ended: dict[str, Any] = {"to": AskState.FAILED, "problem": CONSTANT_FAILURE} if job.kind == "ask" else {}
             self._end(job, lambda: self.control.fail(job, CONSTANT_FAILURE, **ended))
+
+    def _run_other(self, job: Job) -> None:
+        self._end(job, lambda: self.control.finish(job, self._kinds[job.kind](job)))
 
     def put_back(self, job: Job) -> None:
         """Put a job back into the queue, as far as the control database can be reached; else its lease ends."""
@@ -190,18 +203,52 @@ class Jobs:
         measurement = self._calibrate(session, ask)
         running = self._choose_class(job, ask, measurement.bounded)
         self.delivery.schedule(running)
+        if running.class_seconds is None:
+            self._measure(running, session, account, measurement)
+        else:
+            run = partial(self._measure, running, session, account, measurement)
+            self._run_beside(job, run, count_slot_seconds(running.class_seconds, time.monotonic() - started) + started)
+
+    def _run_beside(self, job: Job, run: Callable[[], bool], until: float) -> None:
+        """Run the statement of an ask in a thread of its own, and keep the slot until a moment that no row decides; less
+        long if `run` returns False or raises, because no row was to be read."""
+        freed = threading.Event()
+        with self._lock:
+            self._kept.add(freed)
+        if self.is_stopping.is_set():
+            freed.set()
+
+        def work() -> None:
+            has_read = list[bool]()
+            self._guard(job, lambda _: has_read.append(run()))
+            if has_read != [True]:  # it was recorded before, refused, or put back
+                freed.set()
+
+        threading.Thread(target=work, name="discreet-ask", daemon=True).start()
+        freed.wait(max(0.0, until - time.monotonic()))
+        with self._lock:
+            self._kept.discard(freed)
+
+    def _measure(self, running: RunningAsk, session: Session, account: HeldAccount, measurement: Measurement) -> bool:
+        """Run the statement of an ask, and have its outcome delivered. Return whether rows were to be read; False if the
+        answer was recorded before.
+
+        Raises:
+            DiscreetError: if the ask is refused.
+        """
+        ask = running.ask
         try:
             with account.hold() as held, running.cancellation.allow():
                 answer = self._ask(session, ask, measurement)
         except EngineFailed:
+            if running.cancellation.is_too_late:
+                return True  # it fails at its moment, as what is not ready
             if not self.delivery.ready(running, lambda: self._fail(running, held)):
                 self.delivery.deliver_late(running, held.record_failures)
-            self.occupy(started, running.class_seconds)
-            return
+            return True
         except ClosedForNow:  # another ask closed the source, and its moment is to come: nothing was charged or read
             self.delivery.ready(running, lambda: self._fail(running, counts=False))
-            self.occupy(started, running.class_seconds)
-            return
+            return True
         except SourceRefused as refused:  # quarantined: nothing was charged
             self.delivery.forget(running)
             owner_log.warning("%s", refused)
@@ -216,8 +263,7 @@ class Jobs:
         except Exception:
             owner_log.exception("an ask failed")
             self.delivery.ready(running, lambda: self._fail(running))
-            self.occupy(started, running.class_seconds)
-            return
+            return True
         wire = answer_to_wire(answer)
 
         def deliver() -> None:
@@ -226,15 +272,9 @@ class Jobs:
         if held.receipt is None:  # it was recorded before, so its moment has passed: that it exists is no secret
             self.delivery.forget(running)
             self.delivery.deliver(running, deliver)
-        else:
-            self.delivery.ready(running, deliver)
-            self.occupy(started, running.class_seconds)
-
-    def occupy(self, started: float, class_seconds: float | None) -> None:
-        """Keep the slot, so that when it takes the next job does not tell how long the rows of this one took."""
-        if class_seconds is not None:
-            elapsed = time.monotonic() - started
-            self.is_stopping.wait(count_slot_seconds(class_seconds, elapsed) - elapsed)
+            return False
+        self.delivery.ready(running, deliver)
+        return True
 
     def _choose_class(self, job: Job, ask: Ask, bounded: BoundedQuery) -> RunningAsk:
         """Return an ask with the class that this worker computes: one in the control database might have been written to

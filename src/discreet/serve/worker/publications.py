@@ -262,7 +262,7 @@ def _hash_plan(plan: WorkloadPlan) -> str:
 def _check_keys(text: str) -> None:
     try:
         plan = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadParameter("plan", "this text", f"not TOML ({error})", "correct that line") from None
     for key in plan.keys() - ALLOWED:
         raise BadParameter(f"plan.{key}", "given", "the service states it itself", "leave it out")

@@ -15,8 +15,10 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from shutil import disk_usage
 
 from discreet.errors import DiscreetError
@@ -29,6 +31,7 @@ from discreet.serve.schedule import JumpFreeClock
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.holding import Moments
 from discreet.serve.worker.jobs import Jobs
+from discreet.serve.worker.refusals import RETRY_SECONDS
 from discreet.serve.worker.released import ReleasedTables
 from discreet.serve.worker.tables import Tables
 
@@ -94,7 +97,7 @@ class Worker:
     def stop(self) -> None:
         """Claim no more, end what runs, and release or put back what is held."""
         self._stopped.set()
-        self.jobs.is_stopping.set()
+        self.jobs.stop()
         for kind in ("ask", SIDE_KINDS[0][0]):
             with suppress(ControlUnavailable), self.control.subscribe(queue_topic(kind)) as queue:
                 queue.notify()
@@ -146,11 +149,29 @@ class Worker:
         return self.control.claim(self.name, self.clock.now(), lease, kinds, per_person=per_person, scheduled=scheduled)
 
     def _renew(self) -> None:
-        while not self._stopped.wait(self.settings.lease_seconds / 3):
-            try:
-                for job in self.jobs.leased:
-                    self.control.renew(job, self.clock.now(), self.settings.lease_seconds)
-                self.tables.renew_serving()
-                self._say_slots()
-            except DiscreetError as error:
-                log.warning("leases could not be renewed: %s", error)
+        """Renew the slots, the leases and the mark of the ledger, each whatever becomes of the others. What fails is tried
+        again before it is missed: a worker that is not renewed counts as gone, and its jobs are taken by others."""
+        seconds, is_renewed = self.settings.lease_seconds, True
+        while not self._stopped.wait(seconds / 3 if is_renewed else min(RETRY_SECONDS, seconds / 10)):
+            renewals: list[Callable[[], object]] = [
+                self._say_slots,
+                self.tables.renew_serving,
+                *(partial(self._renew_lease, job) for job in self.jobs.leased),
+            ]
+            is_renewed = not [each for each in renewals if not self._try_renewal(each)]
+
+    def _renew_lease(self, job: Job) -> None:
+        self.control.renew(job, self.clock.now(), self.settings.lease_seconds)
+
+    @staticmethod
+    def _try_renewal(renew: Callable[[], object]) -> bool:
+        """Return whether something could be renewed."""
+        try:
+            renew()
+        except DiscreetError as error:
+            log.warning("a lease could not be renewed: %s", error)
+            return False
+        except Exception:  # whatever it is, the thread must go on
+            log.exception("a lease could not be renewed")
+            return False
+        return True
