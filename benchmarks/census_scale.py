@@ -10,9 +10,7 @@ seconds of each step and the peak of memory, that of DuckDB included: it runs in
 import argparse
 import resource
 import shutil
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,12 +73,6 @@ def invent_people(path: Path, people: int, codes: np.ndarray, rng: np.random.Gen
         writer.write_table(table)
     assert writer is not None
     writer.close()
-
-
-def watch_peak(done: threading.Event) -> None:
-    while not done.wait(30):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"   … peak so far {peak:5.2f} GB", file=sys.stderr, flush=True)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ column per level, and the table has the last of them. All levels follow from the
 by that node and the columns of the tables alone: one pass, in the order of the list. Rows whose node is not in the list are
 dropped, as those with any other key that is not declared.
 
-The list is public, and never read from the data: nodes in which nobody lives are in it, and get noise as all others do.
+The list is public, and never read from the data: nodes without people are in it, and get noise as all others do.
 
 **Sensitivity.** `query/cells.py` proves it for tables that are sums of cells, where a table sends every cell to one of its
 own cells. The cells here are (node of the last level, keys). The table of a margin on a level sends a cell to (the ancestor
@@ -49,7 +49,7 @@ FILE_NAME = re.compile(r"\w[\w -]*")
 """What tables and levels may be called: they are names of files."""
 NOT_A_FILE_NAME = "not a name of letters, digits, blanks, - and _"
 
-Nodes: TypeAlias = "str | Path | Sequence[str] | Mapping[str, Sequence[Any]]"
+Nodes: TypeAlias = str | Path | Sequence[str] | Mapping[str, Sequence[Any]]
 
 
 class Problems:
@@ -247,8 +247,8 @@ class LevelTable:
             object.__setattr__(self, "levels", tuple(self.levels))
 
 
-LevelTableLike: TypeAlias = "LevelTable | str | Sequence[str]"
-LevelTablesLike: TypeAlias = "Iterable[LevelTableLike] | Mapping[str, LevelTableLike]"
+LevelTableLike: TypeAlias = LevelTable | str | Sequence[str]
+LevelTablesLike: TypeAlias = Iterable[LevelTableLike] | Mapping[str, LevelTableLike]
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,22 @@
       private/           while the work goes on: a keyed hash of the exact cells of each part (see below)
 
 **Theory of operation.** A part is written to a draft, synced, and linked into place under its name, and the folder is
-synced, before the next part is drawn. A part is complete if its name is there. After a crash, drafts are deleted, which
-nobody was shown, and the work goes on behind the last complete part.
+synced, before the next part is drawn. A part is complete if its name is there. After a crash, drafts are deleted, which were
+never shown, and the work goes on behind the last complete part.
 
-**One debit, one set of noise.** Noise that was drawn a second time for the same debit would be a second measurement that
-nobody paid for. Three rules exclude it:
+**One debit, one set of noise.** Noise that was drawn a second time for the same debit would be a second measurement, and
+unpaid. Three rules exclude it:
 
 1. *A debit is bound to one folder.* Before anything is debited, a folder with a random identity is made and synced, and the
    account records that identity, as the answer of a debit of no cost: the first record wins, for all processes. It is part
-   of what the paid measurement is (of its hash), so the debit is for this folder. Whoever continues the debit gets the
+   of what the paid measurement is (of its hash), so the debit is for this folder. A process that continues it gets the
    identity from the account, and works in a folder that has it or not at all. A folder that was deleted, or that lies
-   elsewhere, is refused: its measurements stay paid, and a fresh publication gets a new identity and a new debit.
+   elsewhere, is refused: its cost is not refunded, and a fresh publication gets a new identity and a new debit.
 2. *A part is never replaced.* It is linked into place, which fails if the name is taken, under a lock that one process has.
 3. *Only what is recorded is shown.* When all parts are complete, the account records the hash of each, and their Merkle
    root, as the answer of the paid debit: again the first record wins. Until then the folder is for the owner alone. From
    then on only parts with these hashes are read, published or estimated from. So if an old copy of an unfinished folder is
-   put back in its place, parts are drawn anew that nobody was shown, as for a query whose answer was not recorded; and if
+   put back in its place, parts are drawn anew that were never shown, as for a query whose answer was not recorded; and if
    that is done after the record, they have other hashes, and are refused.
 
 **One state of the data.** Parts that were drawn before and after a crash must be of the same rows: a person who moved in
@@ -103,8 +103,8 @@ class Spool:
             reason = "its measurements were begun in another folder" if found is None else "it holds other measurements"
             raise BadParameter(
                 "folder", str(folder.parent), reason,
-                "name the folder in which they were begun; if it is lost, what was paid for stays paid: give fresh=True "
-                "and a new folder to measure afresh, which is charged again",
+                "name the folder in which they were begun; if it is lost, its cost is not refunded: give fresh=True and a "
+                "new folder to measure afresh, which is charged again",
             )  # fmt: skip
         return cls(folder, identity)
 
