@@ -236,6 +236,8 @@ NOT_TRIED = {
     "Workload": "reads its numbers as `connect` and `ask` do, see tests/workload",
     "WorkloadQuery": "the same",
     "tabulate": "draws noise; what it reads numbers with is tried in tests/tabulation/test_tabulation.py",
+    "synthesize": "the same, in tests/synthesis",
+    "synthesize_publication": "takes a number of rows only, see tests/synthesis",
     "open_stream": "needs a folder, see tests/streams",
     "audit": "takes a claim, see tests/auditor",
     "assert_private": "calls audit",

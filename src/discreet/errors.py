@@ -59,6 +59,7 @@ _PAGES = {
     "docs/publishing.md#the-plan-file": "plan questions workload",
     "docs/publishing.md#how-the-noise-is-found": "weight",
     "docs/tabulation.md#what-can-be-tabulated": "by computed margin tabulation tables where",
+    "docs/hierarchies.md#publishing": "levels",
     "docs/synthesis.md#from-python": "model publication",
     "docs/publishing.md#what-is-written": "folder",
     "docs/serve.md#from-python": "token service rows seed",
