@@ -347,8 +347,8 @@ def test_what_was_edited_or_deleted_is_noticed(tmp_path: Path) -> None:
     parquet.write_table(edited, path)
     (tmp_path / "total.nation.parquet").unlink()
     reproduced = reproduce_hierarchy(tmp_path)
-    assert reproduced.different == ("age.block",)
-    assert reproduced.missing == ("total.nation",)
+    assert reproduced.different == ("age.block.parquet",)
+    assert reproduced.missing == ("total.nation.parquet",)
     description = tmp_path / "measurements" / "measurements.json"
     text = description.read_text()
     description.write_text(text.replace(found.root, "0" * 64))

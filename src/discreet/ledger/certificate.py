@@ -29,7 +29,7 @@ from discreet.ledger.entries import (
     to_canonical_json,
 )
 from discreet.ledger.signatures import check_signing_key, is_public_key
-from discreet.units import Invariant, Neighbours, describe_condition, invariants_from_json, invariants_to_json
+from discreet.units import Neighbours, describe_conditional, invariants_from_json, invariants_to_json
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import LedgerAccount
@@ -190,16 +190,6 @@ def describe_guarantee(guarantee: Mapping[str, Any]) -> str:
         f"{whatever}: the rows of {guarantee['whose']}, {guarantee['change']}, change the odds of any such "
         f"answer{rests} by at most e^{guarantee['epsilon']}{at_delta}; together with all that account "
         f"{guarantee['account']} released up to entry {so_far['entry']}, by at most e^{so_far['epsilon']}{at_delta}."
-    )
-
-
-def describe_conditional(invariants: Sequence[Invariant]) -> str:
-    """Say that a guarantee is conditional, on what, and why. `verify` compares the sentences word by word, so they stay."""
-    reasons = " ".join(f"Why the {each.counts} is public: {each.public.rstrip('.')}." for each in invariants)
-    return (
-        f"Conditional: this holds only among data sets with the same {describe_condition(invariants)}, which is public and "
-        f"not protected. {reasons} Two data sets that agree on it and differ in m units are as far apart as group privacy "
-        "for m units says; about data sets that do not agree on it, nothing is guaranteed."
     )
 
 

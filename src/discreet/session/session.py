@@ -19,7 +19,6 @@ from discreet.engines.base import Engine
 from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
 from discreet.formats import count_things, make_html_notes
 from discreet.ledger.account import Account, validate_name, warn_of_unrelated
-from discreet.ledger.certificate import describe_conditional
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import privacy_unit_of
 from discreet.ledger.owner_state import open_quarantine
@@ -32,7 +31,7 @@ from discreet.session.missing import find_missing, make_error
 from discreet.session.options import SourceOptions
 from discreet.session.source import Source
 from discreet.text import to_printable
-from discreet.units import Invariant, Neighbours, invariants_to_json
+from discreet.units import Invariant, Neighbours, describe_conditional, invariants_to_json
 
 if TYPE_CHECKING:
     from discreet.query.calibrate import EpsilonChoice

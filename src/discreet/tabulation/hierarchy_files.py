@@ -376,7 +376,7 @@ def is_hierarchy_folder(folder: "str | Path") -> bool:
 
 @dataclass(frozen=True)
 class HierarchyReproduction:
-    """Which tables of a folder follow from its measurements: names of files without their ending."""
+    """Which files of a folder follow from its measurements."""
 
     root: str  # Merkle root of the measurements: that of the certificate
     same: tuple[str, ...]
@@ -408,14 +408,18 @@ def reproduce_hierarchy(folder: "str | Path") -> HierarchyReproduction:
         file = files[block.name, block.level]
         if file.is_there and not file.is_different:
             file.compare(rows.to_arrow(block))
-    names = {rows.file_name(*key): file for key, file in files.items()}
+    names = {f"{rows.file_name(*key)}.parquet": file for key, file in files.items()}
     return HierarchyReproduction(
         merkle_root(measurements.parts),
         tuple(name for name, file in names.items() if file.is_there and file.is_same),
         tuple(name for name, file in names.items() if file.is_there and not file.is_same),
         tuple(name for name, file in names.items() if not file.is_there),
         tuple(
-            sorted(each.name for each in place.iterdir() if each.suffix in (".csv", ".parquet") and each.stem not in names)
+            sorted(
+                each.name
+                for each in place.iterdir()
+                if each.suffix in (".csv", ".parquet") and f"{each.stem}.parquet" not in names
+            )
         ),
     )
 

@@ -17,7 +17,6 @@ from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
-from discreet.ledger.certificate import describe_conditional
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
 from discreet.query.contribution import explain_sensitivity, list_clipped
@@ -25,7 +24,7 @@ from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.query.series import has_histogram
 from discreet.session.session import Session
 from discreet.text import escape_markdown, format_markdown_code
-from discreet.units import Neighbours, describe_condition
+from discreet.units import Neighbours, describe_condition, describe_conditional
 from discreet.workload.planning import WorkloadPlan
 
 if TYPE_CHECKING:

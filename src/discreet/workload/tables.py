@@ -153,9 +153,9 @@ def _compare_hierarchy(folder: Path, certificate: Any) -> tuple[list[CheckedClai
         reproduced = reproduce_hierarchy(folder)
     except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
         return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
-    claims += [CheckedClaim(f"{name}.parquet follows from the measurements", True) for name in reproduced.same]
+    claims += [CheckedClaim(f"{name} follows from the measurements", True) for name in reproduced.same]
     wrong = (*reproduced.different, *reproduced.missing)
-    claims += [CheckedClaim(f"{name}.parquet follows from the measurements", False) for name in wrong]
+    claims += [CheckedClaim(f"{name} follows from the measurements", False) for name in wrong]
     claims += [CheckedClaim(f"{name} is a table of the measurements", False) for name in reproduced.unknown]
     return claims, [NOT_SIGNED_KEYS, NOT_COMPARED_CSV], []
 
