@@ -408,7 +408,11 @@ _ROUNDING_TOLERANCE = 1 + Fraction(1, 1 << 40)
 
 
 def describe_conditional(invariants: Sequence[Invariant]) -> str:
-    """Say that a guarantee is conditional, on what, and why. `verify` compares the sentences word by word, so they stay."""
+    """Say that a guarantee is conditional, on what, and why. `verify` compares the sentences word by word, so they stay.
+
+    >>> describe_conditional([Invariant(("state",), "the law asks for it")]).partition(",")[0]
+    'Conditional: this holds only among data sets with the same number of rows for each `state`'
+    """
     reasons = " ".join(f"Why the {each.counts} is public: {each.public.rstrip('.')}." for each in invariants)
     return (
         f"Conditional: this holds only among data sets with the same {describe_condition(invariants)}, which is public and "
