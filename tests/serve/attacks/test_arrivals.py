@@ -18,5 +18,5 @@ def test_arrival_times_over_http_do_not_depend_on_the_rows(tmp_path: Path) -> No
 
 
 def test_without_a_schedule_arrival_times_tell_the_tables_apart(tmp_path: Path) -> None:
-    found = measure_over_http(tmp_path, (), 60, clients=2, slots=2)
+    found = measure_over_http(tmp_path, (), 200, clients=2, slots=2)
     assert compare_arrivals(found) < FALSE_ALARM, describe_arrivals(found)
