@@ -56,7 +56,7 @@ LEARNING_RATE = 0.1
 MOMENTUM = 0.9
 CLASS_SCALE = 1.0
 NUMBER_SCALE = 0.1
-COUNTS_SHARE = Fraction(1, 20)
+COUNTS_SHARE = Fraction(1, 10)
 """The share of μ² for the counts."""
 
 CLASS_CLIP = Fraction(3, 10)
@@ -64,7 +64,7 @@ NUMBER_CLIP = Fraction(1, 10)
 MAX_MERGED = 24
 """A merged bin holds at least this part of all records, if it can."""
 
-NOISE_MULTIPLE = 3.0
+NOISE_MULTIPLE = 2.0
 """And at least this many standard deviations of the noise of its count."""
 
 

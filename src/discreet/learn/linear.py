@@ -63,7 +63,7 @@ def measure_typical_length(features: Features) -> Fraction:
     """Return the length of a row with numbers spread evenly over their bounds, up to a 64th: from the declaration alone.
 
     >>> measure_typical_length(Features.of({"age": (0, 100)}, {"sex": ("F", "M")}))
-    Fraction(93, 64)
+    Fraction(23, 16)
     """
     square = 1 + Fraction(len(features.numbers), 12) + len(features.categories)
     return Fraction(round(nearest_float(square) ** 0.5 * 64), 64)
@@ -189,7 +189,8 @@ class ClassifierMixin:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
-        return cast("NDArray[Any]", self.classes_[self.predict_proba(X).argmax(axis=1)])
+        found = self.predict_proba(X).argmax(axis=1)
+        return cast("NDArray[Any]", self.classes_[found])
 
 
 def choose_residuals(target: Target) -> Residuals:
