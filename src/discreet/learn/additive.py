@@ -12,9 +12,10 @@ bin of its own. A fit releases
 by one: √(1 + F). Its residual, clipped, is added to the same cells: `descent` has the proof, with rows that are 0 and 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MethodType
 from typing import Any, Literal
 
 import numpy as np
@@ -162,6 +163,20 @@ class Curve:
         ]
 
 
+class OnlyForClasses:
+    """A method of a classifier that a regression of the same class does not have."""
+
+    def __init__(self, method: Callable[..., Floats]) -> None:
+        self._method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: "Additive | None", kind: type | None = None) -> Callable[[Any], Floats]:
+        if model is None:
+            return self._method
+        if model.predicts_numbers:
+            raise AttributeError(f"a regression has no {self._method.__name__}")
+        return MethodType(self._method, model)
+
+
 class Additive(ClassifierMixin, PrivateEstimator):
     """An additive model of binned columns: classification with `classes`, regression with `target_bounds`.
 
@@ -196,7 +211,17 @@ class Additive(ClassifierMixin, PrivateEstimator):
     @property
     def task(self) -> Literal["classification", "regression"]:
         """What the model predicts: numbers if `target_bounds` are given, else classes."""
-        return "regression" if self.target_bounds is not None else "classification"
+        return "regression" if self.predicts_numbers else "classification"
+
+    @property
+    def predicts_numbers(self) -> bool:
+        """Whether it is a regression: by its target once it is fitted, else by its parameters."""
+        fitted = getattr(self, "_declared_target", None)
+        return isinstance(fitted, NumericFeature) if fitted is not None else self.target_bounds is not None
+
+    decision_function = OnlyForClasses(ClassifierMixin.decision_function)  # type: ignore[assignment]
+    predict_proba = OnlyForClasses(ClassifierMixin.predict_proba)  # type: ignore[assignment]
+    predict_log_proba = OnlyForClasses(ClassifierMixin.predict_log_proba)  # type: ignore[assignment]
 
     def _read_target(self, records: Records | None) -> Target:
         keys, bounds = getattr(records, "target_keys", None), getattr(records, "target_bounds", None)

@@ -321,7 +321,7 @@ class Tally:
             fits.append((event, terms.limit, terms.certified_delta))
             known = [*fits]
         if len(known) > 1:
-            warnings.warn(self._describe(known), RepeatedFit, stacklevel=7)
+            warnings.warn(self._describe(known), RepeatedFit, stacklevel=5)
 
     @staticmethod
     def _describe(fits: Sequence[tuple[Composition, Fraction, Fraction]]) -> str:
