@@ -17,8 +17,7 @@ all cells together; and all levels and margins move at once, so the joint vector
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -30,7 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet._numbers import Number, read_positive
-from discreet.errors import BadParameter, DiscreetError, PlanRefused, QueryRefused, SourceRefused
+from discreet.errors import BadParameter, Problems, QueryRefused, SourceRefused
 from discreet.formats import missing_library_error
 from discreet.ledger.entries import to_canonical_json
 from discreet.paths import read_text
@@ -41,7 +40,7 @@ from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
-from discreet.tabulation.wanted import TOTAL, _write_sql
+from discreet.tabulation.wanted import TOTAL, write_cells_sql
 from discreet.units import Sensitivity
 
 ALL = "all"
@@ -50,34 +49,6 @@ FILE_NAME = re.compile(r"\w[\w -]*")
 NOT_A_FILE_NAME = "not a name of letters, digits, blanks, - and _"
 
 Nodes: TypeAlias = str | Path | Sequence[str] | Mapping[str, Sequence[Any]]
-
-
-class Problems:
-    """The problems of a hierarchy, collected so that all of them can be listed at once."""
-
-    def __init__(self) -> None:
-        self.found: list[DiscreetError] = []
-
-    def add(self, *problem: Any) -> None:
-        """Add a parameter that is wrong: its name, its value, the reason, and what to do."""
-        self.found.append(BadParameter(*problem))
-
-    @contextmanager
-    def collect(self) -> Iterator[None]:
-        """Keep what the body refuses, and go on after it."""
-        try:
-            yield
-        except PlanRefused as refused:
-            self.found += refused.problems
-        except DiscreetError as problem:
-            self.found.append(problem)
-
-    def raise_all(self, what: str = "The tabulation") -> None:
-        """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
-        if len(self.found) == 1:
-            raise self.found[0]
-        if self.found:
-            raise PlanRefused(self.found, what)
 
 
 @dataclass(frozen=True)
@@ -324,7 +295,7 @@ def read_hierarchy_wanted(
     with problems.collect():
         geo = {hierarchy.column: known[hierarchy.column].with_keys(hierarchy.leaves)}
         table = replace(session.table, columns=dict(known) | geo)
-        query = read_query(_write_sql([hierarchy.column, *names], columns or {}, where, weight, table), table)
+        query = read_query(write_cells_sql([hierarchy.column, *names], columns or {}, where, weight, table), table)
         bounded = bound_cells(query, table, session.neighbours)
         margins = tuple(tuple(sorted(map(names.index, each.by))) for each in wanted)
         return HierarchyWanted(hierarchy, wanted, margins, tuple(levels), tuple(names), bounded)

@@ -29,7 +29,7 @@ from discreet.session.executor import Executor, Job, RunOptions
 from discreet.tabulation.hierarchy import HierarchyWanted
 from discreet.tabulation.intervals import CountNoise
 from discreet.tabulation.margins import Ints, Margin, count_cells, shape_of
-from discreet.tabulation.measuring import _choose_counting, _number_cells
+from discreet.tabulation.measuring import choose_counting, number_cells
 from discreet.tabulation.spool import UPPER, DataChanged, Spool, merkle_root, name_subtree
 
 LevelNoises = tuple[Mapping[Margin, CountNoise], ...]
@@ -216,10 +216,10 @@ class LevelAdder:
         return [int(each) for each in ends]
 
     def _count(self, codes: Ints, counts: Ints, first: int, cells: Cells) -> None:
-        count = _choose_counting(counts)
+        count = choose_counting(counts)
         columns = [codes[:, 0] - first, *(np.ascontiguousarray(codes[:, i]) for i in range(1, codes.shape[1]))]
         for margin, table in cells.items():
-            place = _number_cells(columns, (len(table), *self.sizes), (0, *(i + 1 for i in margin)), len(counts))
+            place = number_cells(columns, (len(table), *self.sizes), (0, *(i + 1 for i in margin)), len(counts))
             table += count(place, table.size).reshape(table.shape)
 
     def _add_above(self, place: int, cells: Cells) -> Cells:

@@ -21,13 +21,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet._numbers import Number, ceil_digits, check_confidence, format_up, read_positive, sqrt_up, to_rational
-from discreet.accounting.cost import Cost
-from discreet.errors import BadParameter, QueryRefused
+from discreet._numbers import Number, ceil_digits, check_confidence, format_up, read_positive, sqrt_up
+from discreet.errors import BadParameter, Problems, QueryRefused
 from discreet.events import Composition
 from discreet.ledger.entries import to_canonical_json
 from discreet.query.answer import IntervalOptions
-from discreet.query.calibrate import make_least_epsilon_error
 from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
 from discreet.session.executor import SEEDED, Execution, RunOptions
 from discreet.session.session import Session
@@ -35,7 +33,6 @@ from discreet.tabulation.hierarchy import (
     Hierarchy,
     HierarchyWanted,
     LevelTablesLike,
-    Problems,
     hash_nodes,
     read_hierarchy_wanted,
     read_regions,
@@ -47,6 +44,7 @@ from discreet.tabulation.level_allocation import LevelAllocation, allocate_level
 from discreet.tabulation.margins import Lattice, Margin, check_margin, count_cells
 from discreet.tabulation.measuring import noise_to_json
 from discreet.tabulation.plan import SIGMA_DIGITS
+from discreet.tabulation.priced_plan import PricedPlan
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
 from discreet.tabulation.spool import Spool
@@ -64,7 +62,7 @@ FixedNoise = Mapping[str, Mapping[str | tuple[str, ...], Number]]
 
 
 @dataclass(frozen=True)
-class HierarchyPlan:
+class HierarchyPlan(PricedPlan):
     """A tabulation of a hierarchy with its noise and its cost: all that is known before it is charged."""
 
     session: Session
@@ -81,22 +79,6 @@ class HierarchyPlan:
     def event(self) -> Composition:
         """What will have happened once the tables are measured."""
         return make_hierarchy_event(self.wanted, self.noises)
-
-    @cached_property
-    def charge(self) -> Fraction:
-        """What the plan costs, in the account's currency."""
-        return to_rational(self.terms.compute_charge(self.event))
-
-    @property
-    def fits(self) -> bool:
-        """Whether that is within the plan's own budget. What remains of the account's is for the account to say."""
-        return self.charge <= self.terms.limit
-
-    @property
-    def cost(self) -> Cost:
-        """ε at δ, the charge, and what remains of the account's budget now."""
-        budget = self.session.account.budget
-        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
 
     @cached_property
     def model(self) -> HierarchyModel:
@@ -235,26 +217,12 @@ def sigmas_from_shares(
 
 
 def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, is_fixed: bool) -> ChargeTerms:
-    from discreet._numbers import read_decimal
-
-    budget = session.account.budget
-    if epsilon is None and not is_fixed:
-        raise BadParameter("epsilon", "missing", "no noise is given", "give epsilon=, or measure= with a σ for every table")
-    exact = session.remaining.epsilon if epsilon is None else read_positive(epsilon, "epsilon")
-    least = session.table.least_epsilon
-    if exact < least:
-        raise make_least_epsilon_error("epsilon", exact, least)
-    if not budget.currency.counts_epsilon:
-        if delta is not None:
-            raise BadParameter("delta", delta, "the account has its own, which cannot be changed", "leave it out")
-        return ChargeTerms.of(exact, 0, session)
-    exact_delta = min(Fraction(1), exact / budget.limit) * session.delta if delta is None else read_decimal(delta, "delta")
-    if exact_delta <= 0:
-        raise BadParameter(
-            "delta", "0", "a tabulation draws Gaussian noise, which has no pure ε",
-            "open the account with a δ such as 1e-6, or with a currency such as zcdp",
-        )  # fmt: skip
-    return ChargeTerms.of(exact, exact_delta, session)
+    if epsilon is None:
+        if not is_fixed:
+            hint = "give epsilon=, or measure= with a σ for every table"
+            raise BadParameter("epsilon", "missing", "no noise is given", hint)
+        epsilon = session.remaining.epsilon
+    return ChargeTerms.of_gaussian(session, epsilon, delta, "a tabulation")
 
 
 def _allocate(wanted: HierarchyWanted, terms: ChargeTerms, weights: Any) -> tuple[LevelAllocation, LevelNoises]:
