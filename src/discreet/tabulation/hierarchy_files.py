@@ -8,13 +8,17 @@
       nodes.parquet         the public list of nodes, in the order of the rows
 
 Everything in these files was paid for, or is public. `reproduce_hierarchy` checks all hashes and the Merkle root, estimates
-every table again from the measurements alone, and compares it with the files, one subtree in memory at a time.
+every table again from the measurements alone, and compares it with the files, Parquet and CSV, one subtree in memory at a
+time.
 """
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +46,8 @@ REGION = "region"
 MAX_CSV_ROWS = 200_000
 """Larger tables are written as Parquet alone."""
 LAST_DIGITS = 1e-9
+MAX_LINE = 1 << 20
+"""Characters of a line of CSV that are read at once; no row is as long."""
 
 
 @dataclass(frozen=True)
@@ -195,13 +201,17 @@ def list_files(model: HierarchyModel) -> list[tuple[str, int]]:
 
 def _write_csv(path: Path) -> None:
     """A Parquet file as CSV beside it."""
-    pa, parquet = _import_arrow()
-    from pyarrow import csv
-
-    table = parquet.read_table(f"{path}.parquet")
-    plain = [each.cast(each.type.value_type) if pa.types.is_dictionary(each.type) else each for each in table.columns]
+    _, parquet = _import_arrow()
     with refuse_unwritable(path, "folder"):
-        csv.write_csv(pa.Table.from_arrays(plain, names=table.column_names), f"{path}.csv")
+        _format_csv(parquet.read_table(f"{path}.parquet"), f"{path}.csv")
+
+
+def _format_csv(table: Any, to: Any, *, header: bool = True) -> None:
+    pa, _ = _import_arrow()
+    from pyarrow import csv as arrow_csv
+
+    plain = pa.Table.from_arrays([_to_plain(each) for each in table.columns], names=table.column_names)
+    arrow_csv.write_csv(plain, to, arrow_csv.WriteOptions(include_header=header))
 
 
 # -- measurements ----------------------------------------------------------------------------------------------------------
@@ -403,52 +413,111 @@ def reproduce_hierarchy(folder: "str | Path") -> HierarchyReproduction:
         raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")
     measurements = HierarchyMeasurements.read(place)
     model, rows = measurements.model, RowMaker(measurements.model)
-    files = {key: _Published(place / f"{rows.file_name(*key)}.parquet") for key in list_files(model)}
+    files: dict[tuple[str, int], list[_Published]] = {}
+    for key in list_files(model):
+        path = place / rows.file_name(*key)
+        files[key] = [_PublishedParquet(path.with_name(f"{path.name}.parquet"))]
+        written = _PublishedCsv(path.with_name(f"{path.name}.csv"), rows.header(*key))
+        if written.is_there or rows.count_rows(*key) <= MAX_CSV_ROWS:
+            files[key].append(written)
     for block in estimate_blocks(model, measurements.source):
-        file = files[block.name, block.level]
-        if file.is_there and not file.is_different:
-            file.compare(rows.to_arrow(block))
-    names = {f"{rows.file_name(*key)}.parquet": file for key, file in files.items()}
+        for file in files[block.name, block.level]:
+            if file.is_there and not file.is_different:
+                file.compare(rows.to_arrow(block))
+    published = [file for some in files.values() for file in some]
+    verdicts = [(file.path.name, file.is_there, file.close()) for file in published]
+    known = {f"{rows.file_name(*key)}{ending}" for key in files for ending in (".parquet", ".csv")}
     return HierarchyReproduction(
         merkle_root(measurements.parts),
-        tuple(name for name, file in names.items() if file.is_there and file.is_same),
-        tuple(name for name, file in names.items() if file.is_there and not file.is_same),
-        tuple(name for name, file in names.items() if not file.is_there),
-        tuple(
-            sorted(
-                each.name
-                for each in place.iterdir()
-                if each.suffix in (".csv", ".parquet") and f"{each.stem}.parquet" not in names
-            )
-        ),
+        tuple(name for name, is_there, is_same in verdicts if is_there and is_same),
+        tuple(name for name, is_there, is_same in verdicts if is_there and not is_same),
+        tuple(name for name, is_there, _ in verdicts if not is_there),
+        tuple(sorted(each.name for each in place.iterdir() if _is_table(each) and each.name not in known)),
     )
 
 
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".parquet")
+
+
 class _Published:
-    """A published table that is read row group by row group."""
+    """A published file of a table that is compared with blocks of rows as they come."""
 
     def __init__(self, path: Path) -> None:
+        self.path, self.is_there, self.is_different = path, path.is_file(), False
+
+    def compare(self, expected: Any) -> None:
+        """Compare the next rows."""
+        try:
+            self.is_different = not self._is_next(expected)
+        except (OSError, ValueError, IndexError, csv.Error):
+            self.is_different = True
+
+    def close(self) -> bool:
+        """Return whether all rows were as expected, and there are no more."""
+        try:
+            return self.is_there and not self.is_different and self._is_at_end()
+        except (OSError, ValueError, csv.Error):
+            return False
+
+    def _is_next(self, expected: Any) -> bool:
+        raise NotImplementedError
+
+    def _is_at_end(self) -> bool:
+        raise NotImplementedError
+
+
+class _PublishedParquet(_Published):
+    """A Parquet file: each block is a row group."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         _, parquet = _import_arrow()
-        self.is_there, self.is_different, self._group = path.is_file(), False, 0
         self._file: Any = None
+        self._group = 0
         try:
             self._file = parquet.ParquetFile(path) if self.is_there else None
         except (OSError, ValueError):
             self.is_different = True
 
-    @property
-    def is_same(self) -> bool:
-        """Whether all of its row groups were as expected."""
-        return not self.is_different and self._file is not None and self._group == self._file.num_row_groups
-
-    def compare(self, expected: Any) -> None:
-        """Compare the next row group."""
-        try:
-            found = self._file.read_row_group(self._group)
-            self.is_different = not _is_same(found, expected)
-        except (OSError, ValueError, IndexError):
-            self.is_different = True
+    def _is_next(self, expected: Any) -> bool:
         self._group += 1
+        return _is_same(self._file.read_row_group(self._group - 1), expected)
+
+    def _is_at_end(self) -> bool:
+        return bool(self._group == self._file.num_row_groups)
+
+
+class _PublishedCsv(_Published):
+    """A CSV file: keys and whole numbers must be the same text, estimates the same numbers."""
+
+    def __init__(self, path: Path, header: Sequence[str]) -> None:
+        super().__init__(path)
+        self._rows = self._read_rows()
+        try:
+            self.is_different = self.is_there and next(self._rows, None) != list(header)
+        except (OSError, ValueError, csv.Error):
+            self.is_different = True
+
+    def _read_rows(self) -> Iterator[list[str]]:
+        with open(self.path, encoding="utf-8", newline="") as file:
+            yield from csv.reader(iter(partial(file.readline, MAX_LINE), ""))
+
+    def _is_next(self, expected: Any) -> bool:
+        text = io.BytesIO()
+        _format_csv(expected, text, header=False)
+        names = expected.column_names
+        numbers = [names.index(name) for name in ("estimate", "sd")]
+        written = csv.reader(io.StringIO(text.getvalue().decode(), newline=""))
+        pairs = [(next(self._rows, []), row) for row in written]
+        for found, row in pairs:
+            if len(found) != len(row) or any(found[i] != row[i] for i in range(len(row)) if i not in numbers):
+                return False
+        one, other = (np.array([[float(each[side][i]) for i in numbers] for each in pairs]) for side in (0, 1))
+        return np.allclose(one, other, rtol=LAST_DIGITS, atol=LAST_DIGITS)
+
+    def _is_at_end(self) -> bool:
+        return next(self._rows, None) is None
 
 
 def _is_same(found: Any, expected: Any) -> bool:

@@ -11,6 +11,7 @@ The weight of a table, one number or one per level, comes on top. Or the noise i
 each level, as exact fractions, which are drawn as they stand; `sigmas_from_shares` gives those that divide a ρ in shares.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -57,8 +58,9 @@ SHARE_DIGITS = 12
 """Digits of a σ that follows from a share of ρ."""
 
 Weigh = Literal["level", "node"]
-FixedNoise = Mapping[str, Mapping[str | tuple[str, ...], Number]]
-"""By level, by table (a wanted one's name, or its columns): σ."""
+FixedNoise = Mapping[str, Mapping[str | tuple[str, ...], "Number | str"]]
+"""By level, by table (a wanted one's name, or its columns): σ, a number or a text such as "7/2"."""
+SIGMA_TEXT = re.compile(r"[0-9]{1,40}(/0{0,9}[1-9][0-9]{0,39}|\.[0-9]{1,40})?")
 
 
 @dataclass(frozen=True)
@@ -296,11 +298,19 @@ def _read_fixed(wanted: HierarchyWanted, measure: FixedNoise) -> LevelNoises:
                     margin = _find_margin(wanted, names, table)
                     if margin in found[number]:
                         raise BadParameter("measure", repr(table), f"measured twice on level `{level}`", "give one σ for it")
-                    found[number][margin] = choose_noise(read_positive(sigma, "measure"))
-    if not any(found):
+                    found[number][margin] = choose_noise(_read_sigma(sigma))
+    if not problems.found and not any(found):
         problems.add("measure", "empty", "nothing is measured", "give a σ for a table on a level")
     problems.raise_all()
     return tuple(found)
+
+
+def _read_sigma(sigma: "Number | str") -> Fraction:
+    if not isinstance(sigma, str):
+        return read_positive(sigma, "measure")
+    if not SIGMA_TEXT.fullmatch(sigma):
+        raise BadParameter("measure", repr(sigma), "neither a fraction nor a decimal", 'give a σ such as "7/2" or 3.5')
+    return read_positive(Fraction(sigma), "measure")
 
 
 def _find_margin(wanted: HierarchyWanted, names: Mapping[str, Margin], table: str | Sequence[str]) -> Margin:
