@@ -297,6 +297,59 @@ def test_the_plan_costs_no_more_than_its_budget_and_nearly_all_of_it() -> None:
     assert plan_hierarchy(session, read_hierarchy(), TABLES, epsilon=1).hash == plan.hash
 
 
+# -- wanted errors ---------------------------------------------------------------------------------------------------------
+
+BY_LEVEL = {"nation": 10, "state": 15, "county": 20, "block": 30}
+
+
+def test_errors_by_level_are_met_at_the_least_cost() -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    tables = {"sex_age": LevelTable(("sex", "age"), error=40), "total": LevelTable(error=BY_LEVEL)}
+    plan = plan_hierarchy(session, read_hierarchy(), tables)
+    widths = {level: float(plan.half_widths("total", level).max()) for level in BY_LEVEL}
+    assert all(width <= BY_LEVEL[level] for level, width in widths.items())
+    assert all(float(plan.half_widths("sex_age", level).max()) <= 40 for level in BY_LEVEL)
+    assert max(width / BY_LEVEL[level] for level, width in widths.items()) > 0.99
+    assert plan.allocation is not None
+    assert plan.allocation.gap <= 1.01e-4
+    by_weights = plan_hierarchy(session, read_hierarchy(), {name: LevelTable(each.by) for name, each in tables.items()},
+                                epsilon=plan.cost.epsilon.upper)  # fmt: skip
+    assert float(by_weights.half_widths("total", "nation").max()) > 10  # the same cost, divided otherwise, does not do
+    larger = {"sex_age": LevelTable(("sex", "age"), error=80), "total": LevelTable(error=60)}
+    assert plan_hierarchy(session, read_hierarchy(), larger).charge < plan.charge / 2
+
+
+def test_errors_that_the_budget_does_not_buy_are_refused_with_the_epsilon_that_does() -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    tables = {"total": LevelTable(error={"nation": 1, "state": 4, "county": 4, "block": 8})}
+    with pytest.raises(QueryRefused, match=r"These errors cost ε = .*, and ε = 0\.5 is given") as refused:
+        plan_hierarchy(session, read_hierarchy(), tables, epsilon=0.5)
+    enough = str(refused.value).partition("epsilon = ")[2].partition(",")[0]
+    assert plan_hierarchy(session, read_hierarchy(), tables, epsilon=float(enough)).fits
+    with pytest.raises(QueryRefused, match="remains"):
+        plan_hierarchy(session, read_hierarchy(), {"total": LevelTable(error=0.001)})
+    assert session.account.budget.spent == 0
+
+
+def test_all_problems_of_errors_are_listed_at_once() -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    tables = {
+        "sex": LevelTable(("sex",), error=-1),
+        "age": LevelTable(("age",), error={"village": 3}),
+        "total": LevelTable(),
+    }
+    with pytest.raises(PlanRefused) as refused:
+        plan_hierarchy(session, read_hierarchy(), tables, epsilon=1)
+    for said in ("error is -1", "'village'", "`age` without `nation`", "2 of 3 with an error"):
+        assert said in str(refused.value), said
+    with pytest.raises(PlanRefused) as refused:
+        plan_hierarchy(
+            session, read_hierarchy(), {"total": LevelTable(error=9)}, weigh="node", measure={"block": {"total": 1}}
+        )
+    assert "measure is given with errors" in str(refused.value)
+    assert "weigh is given with errors" in str(refused.value)
+
+
 # -- end to end ------------------------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from io import StringIO
@@ -204,12 +205,15 @@ class LevelTable:
     """A table by some columns on some levels: no columns for the total.
 
     `weight` is how much the variance of its cells counts when the noise is divided: one number, or one per level by name.
+    `error` is the half-width that the interval of each cell may have, on every node: one number, or one for each of the
+    table's levels by name. If one table has errors, all have.
     """
 
     by: tuple[str, ...] = ()
     levels: str | tuple[str, ...] = ALL
     name: str = ""
     weight: "Number | Mapping[str, Number]" = 1
+    error: "Number | Mapping[str, Number] | None" = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
@@ -252,6 +256,21 @@ class HierarchyWanted:
         pairs = [*zip(self.margins, self.levels, strict=True)]
         numbers = range(len(self.hierarchy.levels))
         return tuple(tuple(dict.fromkeys(margin for margin, levels in pairs if number in levels)) for number in numbers)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the noise follows from errors that are wanted, and not from weights."""
+        return any(table.error is not None for table in self.tables)
+
+    def list_errors(self) -> dict[tuple[int, Margin], Fraction]:
+        """Return the half-width that is wanted of each margin on each level: the least of those that tables want."""
+        found: dict[tuple[int, Margin], Fraction] = {}
+        for table, margin, levels in zip(self.tables, self.margins, self.levels, strict=True):
+            for level in levels:
+                named = self.hierarchy.levels[level]
+                error = read_positive(table.error[named] if isinstance(table.error, Mapping) else table.error, "error")  # type: ignore[arg-type]
+                found[level, margin] = min(error, found.get((level, margin), error))
+        return found
 
     def sensitivity(self, level: int, margin: Margin) -> Sensitivity:
         """How far one unit moves the table of a margin on a level; the proof is at the head of this file."""
@@ -319,6 +338,12 @@ def _list_tables(tables: LevelTablesLike, problems: Problems) -> tuple[LevelTabl
             problems.add("tables", repr(one.name), NOT_A_FILE_NAME, "rename the table: it is part of the names of files")
         if not all(isinstance(name, str) and name for name in one.by) or len(set(one.by)) < len(one.by):
             problems.add("by", repr(one.by), "not a list of different columns", 'give by=("sex", "age")')
+    with_errors = sum(one.error is not None for one in found)
+    if 0 < with_errors < len(found):
+        problems.add(
+            "tables", f"{with_errors} of {len(found)} with an error",
+            "noise is divided by errors or by weights, not by both", "give every table an error, or none",
+        )  # fmt: skip
     return tuple(found)
 
 
@@ -335,7 +360,27 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
         with problems.collect():
             hierarchy.spine.level(name)
             read_positive(weight, "weight")
+    _check_errors(table, names, hierarchy, problems)
     return tuple(sorted(set(found)))
+
+
+def _check_errors(table: LevelTable, names: Iterable[str], hierarchy: Hierarchy, problems: Problems) -> None:
+    if table.error is None:
+        return
+    if not isinstance(table.error, Mapping):
+        with problems.collect():
+            read_positive(table.error, "error")
+        return
+    for name, error in table.error.items():
+        with problems.collect():
+            hierarchy.spine.level(name)
+            read_positive(error, "error")
+    missing = [name for name in names if name not in table.error]
+    if missing:
+        problems.add(
+            "error", f"of table `{table.name}` without `{missing[0]}`", "each level of the table needs one",
+            "give one number for all its levels, or one for each; or name fewer levels",
+        )  # fmt: skip
 
 
 def read_regions(

@@ -26,11 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadParameter, SourceRefused
+from discreet._numbers import check_confidence
+from discreet.errors import BadParameter, DiscreetError, SourceRefused
 from discreet.formats import missing_library_error, refuse_unwritable
 from discreet.paths import read_text
 from discreet.query.record import key_from_json, key_to_json
 from discreet.query.schema import Key
+from discreet.tabulation.hierarchy import FILE_NAME
 from discreet.tabulation.hierarchy_estimation import REGIONS, HierarchyModel, TableBlock, estimate_blocks
 from discreet.tabulation.hierarchy_measuring import list_part_names
 from discreet.tabulation.margins import Ints, Margin, check_margin, count_cells
@@ -38,7 +40,7 @@ from discreet.tabulation.measuring import noise_from_json, noise_to_json
 from discreet.tabulation.node_residuals import Tables
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
-from discreet.tabulation.spool import UPPER, Spool, merkle_root, name_subtree
+from discreet.tabulation.spool import IDENTITY_FILE, LOCK_FILE, UPPER, Spool, merkle_root, name_subtree
 
 FORMAT = "discreet hierarchy 1"
 MEASUREMENTS_FOLDER, DESCRIPTION_FILE, NODES_FILE = "measurements", "measurements.json", "nodes.parquet"
@@ -292,6 +294,13 @@ class HierarchyMeasurements:
             text = json.dumps(described, ensure_ascii=False, indent=1) + "\n"
             (self.spool.folder / DESCRIPTION_FILE).write_text(text, encoding="utf-8", newline="\n")
 
+    def list_unknown_files(self) -> tuple[str, ...]:
+        """Return the names of files beside the measurements that are none of them, such as what is private while they are
+        drawn."""
+        known = {IDENTITY_FILE, DESCRIPTION_FILE, NODES_FILE, LOCK_FILE, *(f"{name}.npz" for name in self.parts)}
+        found = sorted(each.name for each in self.spool.folder.iterdir() if each.name not in known)
+        return tuple(f"{MEASUREMENTS_FOLDER}/{name}" for name in found)
+
     @classmethod
     def read(cls, folder: Path) -> "HierarchyMeasurements":
         """Read them from a published folder, and check the hashes and the Merkle root.
@@ -303,7 +312,7 @@ class HierarchyMeasurements:
         described = _read_description(place)
         try:
             found = cls._from_description(place, described)
-        except (KeyError, TypeError, ValueError, OSError, IndexError) as error:
+        except (LookupError, TypeError, ValueError, OSError, AttributeError, ArithmeticError, RecursionError) as error:
             if isinstance(error, SourceRefused):
                 raise
             raise _refuse(f"the measurements cannot be read ({type(error).__name__})") from None
@@ -333,12 +342,20 @@ class HierarchyMeasurements:
         noises: list[dict[Margin, Any]] = [{} for _ in levels]
         for each in described["measured"]:
             noises[spine.level(each["level"])][read_margin(each["by"])] = noise_from_json(each)
+        if (
+            not tables
+            or not all(map(FILE_NAME.fullmatch, (*tables, *levels)))
+            or not all(each for _, each in tables.values())
+        ):
+            raise _refuse(f"{DESCRIPTION_FILE} names tables or levels that cannot have files")
         stream_level = int(described["stream_level"])
         names, regions = _read_regions(spine, described["regions"])
         model = HierarchyModel(
             spine, columns, keys, tables, tuple(noises), float(described["confidence"]), Fraction(described["step"]),
             stream_level, names, regions,
         )  # fmt: skip
+        if model.step <= 0 or check_confidence(model.confidence) != model.confidence or model.check():
+            raise _refuse(f"{DESCRIPTION_FILE} describes tables that cannot be estimated")
         parts = {str(name): str(each) for name, each in described["parts"].items()}
         if not 1 <= stream_level <= len(levels) or [*parts] != list_part_names(spine.sizes, stream_level):
             raise _refuse(f"{DESCRIPTION_FILE} does not name the parts of these levels")
@@ -352,6 +369,8 @@ def _read_regions(spine: Spine, described: Mapping[str, Mapping[str, list[int]]]
     sums: list[list[int]] = [[] for _ in spine.levels]
     nodes: list[list[int]] = [[] for _ in spine.levels]
     for number, by_level in enumerate(described.values()):
+        if not any(by_level.values()):
+            raise _refuse(f"a region in {DESCRIPTION_FILE} has no nodes")
         for name, places in by_level.items():
             level = spine.level(name)
             if any(not 0 <= int(each) < spine.sizes[level] for each in places):
@@ -420,10 +439,15 @@ def reproduce_hierarchy(folder: "str | Path") -> HierarchyReproduction:
         written = _PublishedCsv(path.with_name(f"{path.name}.csv"), rows.header(*key))
         if written.is_there or rows.count_rows(*key) <= MAX_CSV_ROWS:
             files[key].append(written)
-    for block in estimate_blocks(model, measurements.source):
-        for file in files[block.name, block.level]:
-            if file.is_there and not file.is_different:
-                file.compare(rows.to_arrow(block))
+    try:
+        for block in estimate_blocks(model, measurements.source):
+            for file in files[block.name, block.level]:
+                if file.is_there and not file.is_different:
+                    file.compare(rows.to_arrow(block))
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        if isinstance(error, DiscreetError):
+            raise
+        raise _refuse(f"the tables that {DESCRIPTION_FILE} describes cannot be estimated ({type(error).__name__})") from None
     published = [file for some in files.values() for file in some]
     verdicts = [(file.path.name, file.is_there, file.close()) for file in published]
     known = {f"{rows.file_name(*key)}{ending}" for key in files for ending in (".parquet", ".csv")}
@@ -432,7 +456,8 @@ def reproduce_hierarchy(folder: "str | Path") -> HierarchyReproduction:
         tuple(name for name, is_there, is_same in verdicts if is_there and is_same),
         tuple(name for name, is_there, is_same in verdicts if is_there and not is_same),
         tuple(name for name, is_there, _ in verdicts if not is_there),
-        tuple(sorted(each.name for each in place.iterdir() if _is_table(each) and each.name not in known)),
+        tuple(sorted(each.name for each in place.iterdir() if _is_table(each) and each.name not in known))
+        + measurements.list_unknown_files(),
     )
 
 

@@ -138,8 +138,11 @@ class HierarchyJob(Job[dict[str, str]]):
         self.spool.write_part(name, noisy, first_level, cells)
 
     def to_record(self, result: dict[str, str]) -> dict[str, Any]:
-        """Return the folder's identity, the hashes of its parts and their Merkle root."""
-        return {"spool": self.spool.identity, "root": merkle_root(result), "parts": result}
+        """Return the folder's identity, the hashes of its parts and their Merkle root; and what the numbers in them are: the
+        columns of the cells, and what one step of the grid is worth."""
+        step = self.wanted.bounded.statistic.step_size(self.table)
+        described = {"columns": list(self.wanted.columns), "step": str(step)}
+        return {"spool": self.spool.identity, "root": merkle_root(result), "parts": result} | described
 
     def from_record(self, record: Mapping[str, Any], intervals: IntervalOptions) -> dict[str, str]:
         """Return what `to_record` wrote."""

@@ -176,7 +176,7 @@ def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, 
     plan = TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
     if not plan.fits:
         raise QueryRefused(
-            f"The errors cost ε = {format_up(plan.cost.exact_epsilon[1], 3)}, and ε = {format_up(terms.limit, 3)} is given",
+            f"The errors cost ε = {format_up(plan.sufficient_epsilon, 3)}, and ε = {format_up(terms.limit, 3)} is given",
             "allow larger errors, or raise epsilon",
         )
     return plan

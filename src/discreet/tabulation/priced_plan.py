@@ -32,6 +32,12 @@ class PricedPlan:
         return self.charge <= self.terms.limit
 
     @property
+    def sufficient_epsilon(self) -> Fraction | float:
+        """The `epsilon` that would be enough for the plan: what buys its charge. The certified ε of the event is less."""
+        currency = self.terms.currency
+        return self.charge if currency.counts_epsilon else currency.epsilon(self.charge, self.session.delta)
+
+    @property
     def cost(self) -> Cost:
         """ε at δ, the charge, and what remains of the account's budget now."""
         budget = self.session.account.budget

@@ -10,7 +10,7 @@
     [tables.pyramid]
     by = ["decade", "sex"]
     levels = "all"                         # or a list of levels
-    weight = 2
+    weight = 2                             # or error = 25, or error = {county = 25, block = 60}, in every table
     [regions]
     lakeside = ["0100100001", "0100100002"]
     [measure.county]                       # optional: σ of what is measured on each level, in place of an allocation
@@ -59,7 +59,7 @@ from discreet.workload.tabulated import (
 
 OWN_KEYS = {"hierarchy", "tables", "computed", "where", "weight", "regions", "measure"}
 HIERARCHY_FIELDS = {"geo", "nodes", "column", "lengths", "weigh", "stream"}
-TABLE_FIELDS = {"by", "levels", "weight"}
+TABLE_FIELDS = {"by", "levels", "weight", "error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,8 @@ def _parse_workload(plan: dict[str, Any], text: str, beside: Path, problems: Pro
             by, levels = read_columns(found.get("by")), found.get("levels", "all")
             if not isinstance(levels, str) and not (isinstance(levels, list) and all(isinstance(x, str) for x in levels)):
                 raise BadParameter("levels", repr(levels), "not a list of levels", 'write levels = ["county"], or "all"')
-            tables.append(LevelTable(by, levels if isinstance(levels, str) else tuple(levels), name, found.get("weight", 1)))
+            some = levels if isinstance(levels, str) else tuple(levels)
+            tables.append(LevelTable(by, some, name, found.get("weight", 1), found.get("error")))
     computed = read_computed(own, problems)
     regions = require_table(own.get("regions", {}), "regions", problems)
     measure = require_table(own["measure"], "measure", problems) if "measure" in own else None
