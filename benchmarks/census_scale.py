@@ -211,6 +211,8 @@ def measure_hierarchies() -> Section:
         names = ("plan", "measure", "write", "total", "peak", "written")
         lines = {name: fit_line(sizes, [getattr(each, name) for each in runs]) for name in names}
         found = {name: start + slope * blocks for name, (start, slope) in lines.items()}
+        # Memory is one subtree, whose size is bounded, and the levels above: no less than that of the largest run.
+        found["peak"] = max(found["peak"], *(each.peak for each in runs))
         section.add(
             f"{people:,} × {blocks:,}, extrapolated", f"{found['plan']:.0f} s", f"{found['measure']:.0f} s",
             f"{found['write']:.0f} s", f"{found['total'] / 60:.0f} min", f"{found['peak']:.1f} GB",

@@ -177,10 +177,48 @@ def test_all_problems_of_a_plan_are_listed_at_once(folder: Path) -> None:
         assert said in str(refused.value), said
 
 
+@pytest.mark.parametrize(
+    ("written", "wrong", "said"),
+    [
+        ('geo = "nation > state > county"', "geo = 3", "hierarchy.geo is 3"),
+        ("lengths = [0, 1, 2]", "lengths = 3", "hierarchy.lengths is 3"),
+        ('nodes = "nodes.csv"', "nodes = 7", "hierarchy"),
+        ('coast = ["11", "21"]', "coast = 3", "regions is 3"),
+        ('coast = ["11", "21"]', 'coast = "11"', "regions is '11'"),
+        ('coast = ["11", "21"]', "coast = {county = 3}", "regions is 3"),
+        ('by = ["sex"]', 'by = ["sex"]\nweight = "x"', "weight is of type str"),
+        ('by = ["sex"]', 'by = ["sex"]\nerror = [1]', "error is of type list"),
+        ("[budget]", "[measure.county]\nsex = [1]\n[budget]", "measure is of type list"),
+    ],
+)
+def test_what_has_the_wrong_type_is_refused(folder: Path, written: str, wrong: str, said: str) -> None:
+    (folder / "bad.toml").write_text(PLAN.replace(written, wrong) + "delta = 1e-6\n")
+    with pytest.raises((BadParameter, PlanRefused)) as refused:
+        read_hierarchy_workload(folder / "bad.toml").plan()
+    assert said in str(refused.value)
+
+
+def test_problems_of_plan_budget_hierarchy_and_invariants_are_listed_at_once(folder: Path) -> None:
+    bad = PLAN.replace("state > county", "state > state")
+    (folder / "bad.toml").write_text(bad.replace("epsilon = 1", "epsilon = -1") + "delta = 1e-6\n")
+    with pytest.raises(PlanRefused) as refused:
+        read_hierarchy_workload(folder / "bad.toml")
+    assert "budget.epsilon is -1" in str(refused.value)
+    assert "`state` is named twice" in str(refused.value)
+    (folder / "bad.toml").write_text(bad + 'delta = 1e-6\n[invariants]\nsex = ""\n')
+    with pytest.raises(PlanRefused) as refused:
+        read_hierarchy_workload(folder / "bad.toml").plan()
+    for said in ("`state` is named twice", "no two data sets would be neighbours", "without a reason"):
+        assert said in str(refused.value), said
+
+
 def test_the_command_publishes_and_reproduces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     dry = run("publish", "plan.toml", "--dry-run", "--json")
     assert json.loads(dry.stdout)["nodes"] == {"nation": 1, "state": 2, "county": 4}
+    refused = run("publish", "plan.toml", "--to", "out", "--yes", "--spreadsheet")
+    assert refused.returncode == 2
+    assert "--spreadsheet is given" in refused.stderr
     done = run("publish", "plan.toml", "--to", "out", "--yes")
     assert done.returncode == 0, done.stderr
     assert "Merkle root" in done.stdout

@@ -75,6 +75,8 @@ class Hierarchy:
         """
         problems = Problems()
         levels = _read_levels(geo, problems)
+        if lengths is not None and not is_list(lengths):
+            problems.add("lengths", repr(lengths), "not a list", "give the numbers of characters, growing: [0, 2, 5]")
         if lengths is not None and column is None:
             problems.add(
                 "column", "missing", "no column holds the code", "name the column whose first characters are levels"
@@ -116,10 +118,17 @@ class Hierarchy:
         found = [np.zeros(0, np.int64)]
         for name, labels in by_level.items():
             level = self.spine.level(name)
+            if not is_list(labels):
+                raise BadParameter("regions", repr(labels), "not a list of nodes", 'give ["0101", "0102"]')
             for place in self.spine.find(level, list(labels)).tolist():
                 leaves = self.spine.slice_subtree(level, place)[-1]
                 found.append(np.arange(leaves.start, leaves.stop))
         return np.unique(np.concatenate(found))
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value holds others, and is no text."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 def hash_nodes(spine: Spine) -> str:
@@ -129,7 +138,7 @@ def hash_nodes(spine: Spine) -> str:
 
 
 def _read_levels(geo: str | Sequence[str], problems: Problems) -> tuple[str, ...]:
-    names = [each.strip() for each in geo.split(">")] if isinstance(geo, str) else list(geo)
+    names = [each.strip() for each in geo.split(">")] if isinstance(geo, str) else [*geo] if is_list(geo) else []
     if not names or not all(isinstance(each, str) and each for each in names):
         problems.add("geo", repr(geo), "not a list of levels", 'name the levels, top first: "nation > state > county"')
         return ()
@@ -355,32 +364,19 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
             found.append(hierarchy.spine.level(name))
     if not names:
         problems.add("levels", "empty", f"table `{table.name}` is on no level", f'name levels, or give "{ALL}"')
-    weights = table.weight if isinstance(table.weight, Mapping) else dict.fromkeys(names, table.weight)
-    for name, weight in weights.items():
-        with problems.collect():
-            hierarchy.spine.level(name)
-            read_positive(weight, "weight")
-    _check_errors(table, names, hierarchy, problems)
-    return tuple(sorted(set(found)))
-
-
-def _check_errors(table: LevelTable, names: Iterable[str], hierarchy: Hierarchy, problems: Problems) -> None:
-    if table.error is None:
-        return
-    if not isinstance(table.error, Mapping):
-        with problems.collect():
-            read_positive(table.error, "error")
-        return
-    for name, error in table.error.items():
-        with problems.collect():
-            hierarchy.spine.level(name)
-            read_positive(error, "error")
-    missing = [name for name in names if name not in table.error]
+    for what, value in (("weight", table.weight), ("error", table.error)):
+        for name, number in value.items() if isinstance(value, Mapping) else () if value is None else ((None, value),):
+            with problems.collect():
+                if name is not None:
+                    hierarchy.spine.level(name)
+                read_positive(number, what)
+    missing = [name for name in names if isinstance(table.error, Mapping) and name not in table.error]
     if missing:
         problems.add(
             "error", f"of table `{table.name}` without `{missing[0]}`", "each level of the table needs one",
             "give one number for all its levels, or one for each; or name fewer levels",
         )  # fmt: skip
+    return tuple(sorted(set(found)))
 
 
 def read_regions(

@@ -84,9 +84,12 @@ class HierarchyWorkload(PlanOptions):
 
     def plan(self) -> HierarchyPlan:
         """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
-        with prefix_errors("hierarchy"):
+        problems = Problems()
+        with problems.collect(), prefix_errors("hierarchy"):
             hierarchy = Hierarchy.read(self.geo, self.nodes, column=self.column, lengths=self.lengths)
-        session = self.open_session()
+        with problems.collect():
+            session = self.open_session()
+        problems.raise_all()
         counts_epsilon = session.account.budget.currency.counts_epsilon
         return plan_hierarchy(
             session, hierarchy, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None,
@@ -133,16 +136,17 @@ def _parse_workload(plan: dict[str, Any], text: str, beside: Path, problems: Pro
     measure = require_table(own["measure"], "measure", problems) if "measure" in own else None
     for level, sigmas in (measure or {}).items():
         require_table(sigmas, f"measure.{level}", problems)
-    if problems.found:
-        return None
-    nodes = geography.pop("nodes")
-    lengths = geography.pop("lengths", None)
-    with problems.collect():
-        return HierarchyWorkload(
-            nodes=beside / nodes if isinstance(nodes, str) else nodes, tables=tuple(tables), computed=computed,
-            lengths=None if lengths is None else tuple(lengths), where=own.get("where"), weight=own.get("weight"),
-            regions=regions, measure=measure, text=text, **geography, **top, **budget,
-        )  # fmt: skip
+    if isinstance(geography.get("nodes"), str):
+        geography["nodes"] = beside / geography["nodes"]
+    if not problems.found:
+        with problems.collect():
+            return HierarchyWorkload(
+                tables=tuple(tables), computed=computed, where=own.get("where"), weight=own.get("weight"), regions=regions,
+                measure=measure, text=text, **geography, **top, **budget,
+            )  # fmt: skip
+    if {"geo", "nodes"} <= geography.keys():  # what is wrong with the hierarchy is said at once with the rest
+        with problems.collect(), prefix_errors("hierarchy"):
+            Hierarchy.read(**{name: geography.get(name) for name in ("geo", "nodes", "column", "lengths")})  # type: ignore[arg-type]
     return None
 
 
