@@ -9,6 +9,9 @@ BIN    := $(VENV)/bin
 WORKERS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
+# Tests start hundreds of processes. Each would compile discreet anew where the environment forbids to keep bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install demo demo-serve test check browser bench docs wheel nightly clean
 help:  ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
