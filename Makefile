@@ -53,6 +53,9 @@ browser: $(BIN)/python  ## Find the Chromium that tests look at pages with, and 
 	@$(BIN)/python tools/vendor.py --axe
 
 # The marker `nightly` alone decides what runs when, wherever a test stands. The long tests stand in tests/campaigns; make nightly finds them by it.
+# With a process on every core, threads of linear algebra would wait for each other.
+test nightly: export OPENBLAS_NUM_THREADS := 1
+
 test: check browser  ## Run make check, then every test except the nightly campaigns.
 	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
 
