@@ -365,10 +365,12 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
     if not names:
         problems.add("levels", "empty", f"table `{table.name}` is on no level", f'name levels, or give "{ALL}"')
     for what, value in (("weight", table.weight), ("error", table.error)):
-        for name, number in value.items() if isinstance(value, Mapping) else () if value is None else ((None, value),):
+        if value is not None and not isinstance(value, Mapping):
             with problems.collect():
-                if name is not None:
-                    hierarchy.spine.level(name)
+                read_positive(value, what)
+        for name, number in value.items() if isinstance(value, Mapping) else ():
+            with problems.collect():
+                hierarchy.spine.level(name)
                 read_positive(number, what)
     missing = [name for name in names if isinstance(table.error, Mapping) and name not in table.error]
     if missing:
