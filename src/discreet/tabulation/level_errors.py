@@ -59,7 +59,7 @@ def allocate_for_level_errors(
     ...     spine.shapes, spine.paths, np.eye(1), [LevelLimit(0, one, 1.0), LevelLimit(1, one, 1.0)]
     ... )
     >>> found.precisions.round(2).ravel().tolist(), round(found.objective, 2)
-    ([0.76, 0.95], 1.71)
+    ([0.8, 0.8], 1.6)
     """
     factors = np.asarray(averaging.toarray() if hasattr(averaging, "toarray") else averaging, float)
     problem = _Problem(shapes, paths, factors, tuple(limits))
