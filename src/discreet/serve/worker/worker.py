@@ -111,7 +111,7 @@ class Worker:
             self.jobs.put_back(job)
         self._renewer.join(1.0)
         try:
-            self.control.save_slots(self.name, 0, 0.0)
+            self.control.save_slots(self.name, 0, 0.0)  # one that stops is gone at once
         except ControlUnavailable:
             log.warning("the slots of this worker are forgotten in a while")
         self.alerts.stop()
@@ -124,8 +124,7 @@ class Worker:
             free = disk_usage(self.config.state).free
         except OSError:
             free = None
-        until = self.clock.now() + self.settings.lease_seconds
-        self.control.save_slots(self.name, self.settings.slots, until, free)
+        self.control.save_slots(self.name, self.settings.slots, self.settings.lease_seconds, free)
 
     def _work(self, kinds: tuple[str, ...], scheduled: bool | None) -> None:
         while not self._stopped.is_set():
@@ -146,7 +145,7 @@ class Worker:
 
     def _claim(self, kinds: tuple[str, ...], scheduled: bool | None) -> Job | None:
         lease, per_person = self.settings.lease_seconds, self.settings.per_person
-        return self.control.claim(self.name, self.clock.now(), lease, kinds, per_person=per_person, scheduled=scheduled)
+        return self.control.claim(self.name, None, lease, kinds, per_person=per_person, scheduled=scheduled)
 
     def _renew(self) -> None:
         """Renew the slots, the leases and the mark of the ledger, each whatever becomes of the others. What fails is tried
@@ -161,7 +160,7 @@ class Worker:
             is_renewed = not [each for each in renewals if not self._try_renewal(each)]
 
     def _renew_lease(self, job: Job) -> None:
-        self.control.renew(job, self.clock.now(), self.settings.lease_seconds)
+        self.control.renew(job, None, self.settings.lease_seconds)
 
     @staticmethod
     def _try_renewal(renew: Callable[[], object]) -> bool:
