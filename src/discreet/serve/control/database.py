@@ -191,9 +191,7 @@ class Pool(Generic[Connection]):
         self._slots, self._is_closed = threading.BoundedSemaphore(self._limit), False
 
     @contextmanager
-    def lend(
-        self, begin: Callable[[Connection], None] | None = None, *, urgent: bool = False
-    ) -> Iterator[Connection]:
+    def lend(self, begin: Callable[[Connection], None] | None = None, *, urgent: bool = False) -> Iterator[Connection]:
         """Lend a connection on which `begin` has run. A connection on which that fails, because the server was started
         anew since it was used, is replaced by another; only a new one may fail. One that is urgent is lent beyond the
         limit."""

@@ -216,7 +216,7 @@ class Queue(Asks):
 
     def count_slots(self) -> int | None:
         """Return how many asks the workers together run at once; None if no worker ever said so. If none is heard, those
-        that were heard `SILENT_SECONDS` ago count: one that is stopped says so, and one that is late takes what is queued."""
+        count that were heard `SILENT_SECONDS` ago: one that stops says so, and one that is late takes what is queued."""
         known = self._list_heard(SILENT_SECONDS)
         if known is None:
             return None
