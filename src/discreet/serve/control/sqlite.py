@@ -1,7 +1,8 @@
 """The control database in one SQLite file: for one machine, any number of processes and threads.
 
 Write-ahead log and immediate transactions: writers take turns (`writers.py`), readers never wait. The file is for its owner
-alone (mode 0600). Commits are synced to the disk, except those that may be lost in a power cut without harm (a lease, a mirror).
+alone (mode 0600). Commits are synced to the disk, except those that may be lost in a power cut without harm: a lease, a
+mirror.
 """
 
 import os
