@@ -79,7 +79,9 @@ class Processes:
             self.wait_for_web(number)
 
     def spawn(self, name: str) -> None:
-        """Start a process in place of the one of that name, which has ended."""
+        """Start a process in place of the one of that name, which is ended if it runs."""
+        if name in self.running:
+            _end(self.running[name])
         kind, number = name.split()
         arguments = [kind, str(self.folder)]
         if kind == "web":
