@@ -81,7 +81,6 @@ class SqliteDatabase:
         elif not exists(self.path, lambda reason: ControlUnavailable(self.location, reason, "name another file")):
             raise missing_error(self.location)
         self._pool = Pool(self._connect, _disconnect, _is_usable, MAX_CONNECTIONS)
-        self._writers = Pool(self._connect_writer, _disconnect, _is_usable, MAX_CONNECTIONS)
         try:
             self._migrate(create)
         except BaseException:
@@ -136,10 +135,10 @@ class SqliteDatabase:
         if not hub.writer.acquire(BUSY_SECONDS, urgent=urgent):
             raise ControlUnavailable(self.location, *_REASONS[sqlite3.SQLITE_BUSY])
         try:
-            with self._translate_errors(), self._writers.lend() as connection:
+            with self._translate_errors(), self._pool.lend(urgent=urgent) as connection:
                 connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                 assert hub.gate is not None
-                with hub.gate.hold(deadline):
+                with hub.gate.hold(deadline), _without_waiting(connection):
                     begin_patiently(lambda: connection.execute("BEGIN IMMEDIATE"), _is_busy, deadline)
                 yield connection
         finally:
@@ -165,7 +164,6 @@ class SqliteDatabase:
     def close(self) -> None:
         """As in `Database`."""
         self._pool.close()
-        self._writers.close()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -179,12 +177,6 @@ class SqliteDatabase:
         except BaseException:
             connection.close()
             raise
-        return connection
-
-    def _connect_writer(self) -> sqlite3.Connection:
-        """Connect; waiting for other writers is not left to SQLite."""
-        connection = self._connect()
-        connection.execute("PRAGMA busy_timeout=0")
         return connection
 
     def _migrate(self, create: bool) -> None:
@@ -214,6 +206,16 @@ class SqliteDatabase:
             raise ControlUnavailable(self.location, reason, hint) from error
         except OSError as error:
             raise ControlUnavailable(self.location, f"the system refused it ({error.strerror})", "check the disk") from error
+
+
+@contextmanager
+def _without_waiting(connection: sqlite3.Connection) -> Iterator[None]:
+    """Have SQLite say at once that another process writes, during this block."""
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={1000 * BUSY_SECONDS:.0f}")
 
 
 def _is_usable(connection: sqlite3.Connection) -> bool:
