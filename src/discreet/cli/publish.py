@@ -7,7 +7,7 @@ import typer
 
 from discreet.cli.app import ASKING, app
 from discreet.cli.options import Json, KeyFile, complete_files
-from discreet.cli.output import print_json, print_line, print_styled, show_progress
+from discreet.cli.output import print_json, print_line, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -133,6 +133,10 @@ def _publish_tables(
         solved = workload.plan()
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
+    for note in solved.session.account_notes:
+        print_warning(note)
+    if fresh:
+        workload.check_fresh()
     summary = summarise_plan(solved)
     if not json:
         print_plan(solved)
@@ -295,8 +299,9 @@ def _explain_cost(solved: "WorkloadPlan") -> list[str]:
 
     if all(column.target is not None for column in solved.columns):
         return []
-    said = solved.cost.explain_epsilon(read_positive(solved.workload.epsilon, "budget.epsilon"))
-    return [] if said is None else [said.replace("this query alone", "this publication alone")]
+    asked = read_positive(solved.workload.epsilon, "budget.epsilon")
+    said = solved.cost.explain_epsilon(asked, "this publication alone")
+    return [] if said is None else [said]
 
 
 def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:

@@ -168,6 +168,11 @@ class SynthesisPlan:
             known = Bounds(0.0, epsilon)
         return Cost(known, terms.delta, terms.currency, self.charge, budget.remaining, budget.limit)
 
+    def list_notes(self) -> tuple[str, ...]:
+        """What is not declared about the source, why the cost is another ε than was asked for, and what the budget does not
+        promise: as for a query."""
+        return self.session.list_plan_notes(self.cost, self.terms.asked, "these tables together")
+
     def describe(self) -> dict[str, Any]:
         """Return everything that decides what is measured, as plain values."""
         return self.session.executor.describe_bounded(self.bounded) | {"synthesis": _describe_synthesis(self.synthesis)}
@@ -404,4 +409,5 @@ def execute_synthesis(plan: SynthesisPlan, options: RunOptions, drawing: Drawing
 def _state_guarantee(plan: SynthesisPlan) -> tuple[str, ...]:
     cost = plan.cost
     epsilon = f"ε = {format_up(cost.exact_epsilon[1], SHOWN_DIGITS)}{format_at(cost.delta)}"
-    return explain_sensitivity(plan.bounded), f"The rows, and all that is made of them, have the guarantee {epsilon}."
+    stated = f"The rows, and all that is made of them, have the guarantee {epsilon}."
+    return explain_sensitivity(plan.bounded), stated, *plan.list_notes()

@@ -31,6 +31,7 @@ from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.query.answer import IntervalOptions
+from discreet.query.calibrate import explain_raised_epsilon
 from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
 from discreet.session.executor import SEEDED, Execution, RunOptions
 from discreet.session.session import Session
@@ -102,6 +103,14 @@ class TabulationPlan:
     def step(self) -> Fraction:
         """What one step of the grid is worth: 1 for counts."""
         return Fraction(self.wanted.bounded.statistic.step_size(self.wanted.bounded.table))
+
+    def list_notes(self) -> tuple[str, ...]:
+        """What is not declared about the source, why the cost is another ε than was asked for, and what the budget does not
+        promise: as for a query."""
+        asked = self.terms.asked if self.wanted.tables[0].error is None else None
+        raised = [explain_raised_epsilon(self.session.table.least_epsilon)] if self.is_raised else []
+        notes = self.session.list_plan_notes(self.cost, asked, "these tables together", grouped=bool(self.wanted.columns))
+        return (*raised, *notes)
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides what is measured, as plain values."""

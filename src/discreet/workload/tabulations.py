@@ -86,6 +86,12 @@ class TableWorkload(PlanOptions):
         if any(table.name.lower() == Path(DESCRIPTION_FILE).stem for table in self.tables):
             raise BadParameter("tables.measurements", "given", "a file of every tabulation has this name", "take another")
 
+    def check_fresh(self) -> None:
+        """Refuse new noise for a plan whose retry would draw it again."""
+        if self.ledger is None or self.id is None:
+            reason = "without an id a retry cannot be distinguished from a new publication"
+            raise BadParameter("fresh", "given", reason, "give budget.id too")
+
     def plan(self) -> TabulationPlan:
         """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
         session = self.open_session()
@@ -211,9 +217,8 @@ def publish_tables(
     """
     workload = plan if isinstance(plan, TableWorkload) else read_table_workload(plan)
     found = workload.plan() if solved is None else solved
-    if fresh and (workload.ledger is None or workload.id is None):
-        reason = "without an id a retry cannot be distinguished from a new publication"
-        raise BadParameter("fresh", "given", reason, "give budget.id too")
+    if fresh:
+        workload.check_fresh()
     signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
     folder = resolve_folder(Path(to))
     with create_folder(folder, GUARANTEE_FILE, force=force) as place:
@@ -256,7 +261,8 @@ def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict
         describe_guarantee(session, point, len(tabulation)),
         describe_meaning(session, point),
         "## Contribution bounding\n\nBefore anything was added up, and once for all tables:\n\n"
-        f"- {escape_markdown(explain_cells(plan.wanted.bounded))}",
+        f"- {escape_markdown(explain_cells(plan.wanted.bounded))}"
+        + "".join(f"\n- {escape_markdown(note)}" for note in session.list_notes(grouped=bool(plan.wanted.columns))),
         describe_limits(session, point),
         _describe_reading(tabulation),
         _describe_tables(tabulation),
@@ -268,7 +274,6 @@ def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict
 
 def _describe_reading(tabulation: Tabulation) -> str:
     confidence = f"{format_up(100 * read_decimal(tabulation.plan.confidence), 4)}%"
-    *_, shown, _ = tabulation.list_notes()
     return (
         "## How to read the tables\n\n"
         "`estimate` is the least-squares estimate from all measured tables: it is unbiased, may be negative, and the "
@@ -276,7 +281,7 @@ def _describe_reading(tabulation: Tabulation) -> str:
         f"contains the count of the rows that are kept with probability ≥ {confidence}; that is proven for the noise that "
         "was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
         "estimate.\n\n"
-        f"{escape_markdown(shown)}"
+        f"{escape_markdown(tabulation.display_note)}"
     )
 
 
