@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.accounting.currencies import parse_currency
 from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, reproduce
@@ -179,3 +180,37 @@ def test_an_existing_folder_is_not_replaced(published: Path, tmp_path: Path) -> 
     with pytest.raises(BadParameter, match="exists"):
         publish_tables(tmp_path / "plan.toml", published)
     assert publish_tables(tmp_path / "plan.toml", published, force=True).folder == published
+
+
+PAGE_FORGERIES = [
+    ("**ε = ", "**ε = 0.0"),
+    ("δ = 1e-6", "δ = 1e-9"),
+    ("times as likely", "times as  likely"),
+    ("| `dept` | 3 |", "| `dept` | 4 |"),
+    ("| rounded Gaussian | ", "| rounded Gaussian | 1"),
+    ("## What is not protected", "In truth ε = 0.01.\n\n## What is not protected"),
+    ("## What was measured", "| made up | 1 |\n\n## What was measured"),
+    ("for each **id**", "for each **household**"),
+    ("Together with all", "Alone, or together with all"),
+]
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "pure", "gdp"])
+def test_the_guarantee_page_states_what_follows_from_the_certificate(tmp_path: Path, currency: str) -> None:
+    write_people(tmp_path)
+    ledger = open_ledger(tmp_path / "hr.ledger", create=True)
+    ledger.open_account("hr", 5, 1e-6, currency=parse_currency(currency))
+    plan = PLAN.replace("[budget]", '[budget]\nledger = "hr.ledger"')
+    (tmp_path / "plan.toml").write_text(plan if currency == "pure" else plan.replace("delta = 1e-6\n", ""))
+    folder = publish_tables(tmp_path / "plan.toml", tmp_path / "out").folder
+    certificate, page = json.loads((folder / "release.json").read_text()), folder / "guarantee.md"
+    assert verify_folder(folder, certificate).is_valid
+    text = page.read_text()
+    for old, new in PAGE_FORGERIES:
+        assert old in text
+        page.write_text(text.replace(old, new))
+        wrong = [each.claim for each in verify_folder(folder, certificate).claims if not each.is_valid]
+        assert wrong, new
+        assert all("guarantee.md" in claim for claim in wrong)
+    page.unlink()
+    assert not verify_folder(folder, certificate).is_valid

@@ -15,9 +15,8 @@ of the measurements.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -33,11 +32,16 @@ from discreet.noise import Bits
 from discreet.query.cells import explain_cells
 from discreet.session.executor import RunOptions
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, write_tables
+from discreet.tabulation.intervals import CountNoise
+from discreet.tabulation.margins import Margin
+from discreet.tabulation.measuring import noise_to_json
 from discreet.tabulation.plan import TabulationPlan, plan_tabulation
+from discreet.tabulation.tables import TabulatedTable
 from discreet.tabulation.tabulation import Tabulation, execute_tabulation
 from discreet.tabulation.wanted import WantedTable
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.workload.guarantee import (
+    CHARGED,
     describe_account,
     describe_guarantee,
     describe_limits,
@@ -265,8 +269,7 @@ def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict
         + "".join(f"\n- {escape_markdown(note)}" for note in session.list_notes(grouped=bool(plan.wanted.columns))),
         describe_limits(session, point),
         _describe_reading(tabulation),
-        _describe_tables(tabulation),
-        _describe_measured(plan),
+        *describe_files(tabulation.tables, plan.wanted.columns, plan.noises),
         _describe_provenance(tabulation, certificate),
     ]
     return "\n\n".join(parts) + "\n"
@@ -285,9 +288,16 @@ def _describe_reading(tabulation: Tabulation) -> str:
     )
 
 
-def _describe_tables(tabulation: Tabulation) -> str:
+def describe_files(
+    tables: Mapping[str, TabulatedTable], columns: Sequence[str], noises: Mapping[Margin, CountNoise]
+) -> tuple[str, str]:
+    """Say which tables there are, and with which noise they were measured: what anybody can say who has the measurements."""
+    return _describe_tables(tables), _describe_measured(columns, noises)
+
+
+def _describe_tables(tables: Mapping[str, TabulatedTable]) -> str:
     lines = ["## The tables\n", "| table | by | cells | reliable | sd | half-width |", "|---|---|---:|---:|---:|---:|"]
-    for name, table in tabulation.items():
+    for name, table in tables.items():
         by = ", ".join(map(format_markdown_code, table.columns)) or "everybody"
         reliable = int(table.reliable.sum())
         lines.append(
@@ -296,8 +306,7 @@ def _describe_tables(tabulation: Tabulation) -> str:
     return "\n".join(lines)
 
 
-def _describe_measured(plan: TabulationPlan) -> str:
-    columns = plan.wanted.columns
+def _describe_measured(columns: Sequence[str], noises: Mapping[Margin, CountNoise]) -> str:
     lines = [
         "## What was measured\n",
         f"`{MEASUREMENTS_FILE}` holds the noisy tables that were paid for, and `{DESCRIPTION_FILE}` says what they are. "
@@ -305,9 +314,9 @@ def _describe_measured(plan: TabulationPlan) -> str:
         "| measured by | noise | σ |",
         "|---|---|---:|",
     ]
-    for each in plan.describe()["measured"]:
-        by = ", ".join(format_markdown_code(columns[i]) for i in each["margin"]) or "everybody"
-        lines.append(f"| {by} | {each['law']} | {float(Fraction(each['sigma'])):.6g} |")
+    for margin, noise in noises.items():
+        by = ", ".join(format_markdown_code(columns[i]) for i in margin) or "everybody"
+        lines.append(f"| {by} | {noise_to_json(noise)['law']} | {float(noise.sigma):.6g} |")
     return "\n".join(lines)
 
 
@@ -316,7 +325,7 @@ def _describe_provenance(tabulation: Tabulation, certificate: dict[str, Any] | N
     curve = f"by the certified privacy curve of the whole plan at δ = {format_up(certified, 3)}"
     lines = [
         "## How it was made\n",
-        "All noise was fixed before the first row was read, and was charged as one plan, "
+        f"All noise was fixed before the first row was read, {CHARGED}"
         f"{curve if certified else 'by the sum over its tables'}: {cost.describe_charge()}. "
         "It is drawn exactly, as integers.",
     ]
