@@ -214,3 +214,74 @@ def test_the_guarantee_page_states_what_follows_from_the_certificate(tmp_path: P
         assert all("guarantee.md" in claim for claim in wrong)
     page.unlink()
     assert not verify_folder(folder, certificate).is_valid
+
+
+BAD_PLAN = """
+title = 5
+sourc = 3
+source = "people.csv"
+unit = "id"
+confidence = 2
+where = "agee > 3"
+weight = "w +"
+[keys]
+dept = ["a", "b", "c"]
+[computed]
+decade = "age +"
+[budget]
+epsilon = -1
+[tables.x]
+by = ["dept", "zz"]
+weight = -1
+[tables."../evil"]
+by = ["dept", "city"]
+error = 3
+[tables.measurements]
+by = ["decade"]
+[tables.a]
+by = []
+[tables.A]
+by = ["estimate"]
+[tables.b]
+by = 5
+error = -2
+"""
+
+
+def test_all_problems_of_a_plan_are_listed_at_once(tmp_path: Path) -> None:
+    write_people(tmp_path)
+    (tmp_path / "plan.toml").write_text(BAD_PLAN)
+    with pytest.raises(PlanRefused) as refused:
+        read_table_workload(tmp_path / "plan.toml")
+    said = str(refused.value)
+    for words in (
+        "title is 5", "sourc is given", "confidence is 2", "`agee` is not declared", "weight is 'w +'",
+        "'age +': not an expression", "budget.epsilon is -1", "no column `zz`", "tables.x.weight is -1", "tables.../evil",
+        "tables.measurements", "tables is 'A': on some disks", "1 of 5 with an error",
+        "by is 'estimate'", "tables.b.by is 5",
+        "tables.b.error is -2", "The keys of `city` are not declared",
+    ):  # fmt: skip
+        assert words in said, words
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"step": "0"}, "step of the grid"), ({"step": "1/0"}, "do not hold"), ({"confidence": None}, "do not hold"),
+        ({"secret": 1}, "keys that no tabulation writes"), ({"measured": "twice"}, "twice"),
+        ({"tables": None}, "lacks the key"),
+    ],
+)  # fmt: skip
+def test_a_description_that_no_tabulation_writes_is_refused_in_words(published: Path, change: dict, said: str) -> None:  # type: ignore[type-arg]
+    described = json.loads((published / DESCRIPTION_FILE).read_text())
+    [(key, value)] = change.items()
+    if key == "measured":
+        described[key].append(described[key][0])
+    elif key == "tables":
+        del described[key]
+    else:
+        described[key] = value
+    (published / DESCRIPTION_FILE).write_text(json.dumps(described))
+    with pytest.raises(SourceRefused, match=said) as refused:
+        reproduce(published)
+    assert "Error" not in str(refused.value)

@@ -22,12 +22,14 @@ from discreet._numbers import (
     Number,
     ceil_digits,
     check_confidence,
+    format_down,
     format_up,
     largest_where,
     read_positive,
     to_rational,
 )
 from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import smallest_epsilon
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.query.answer import IntervalOptions
@@ -43,6 +45,9 @@ from discreet.tabulation.wanted import TablesLike, WantedTables, read_wanted
 
 SIGMA_DIGITS = 5
 """Digits of a σ."""
+
+MAX_WEIGHT_RATIO = 10**6
+"""A table whose weight is further below the largest is named: its noise is about a thousand times as large."""
 
 MAX_MEASURED_CELLS = 10_000_000
 """Cells of all measured tables together: they are held in memory, and recorded."""
@@ -110,7 +115,15 @@ class TabulationPlan:
         asked = self.terms.asked if self.wanted.tables[0].error is None else None
         raised = [explain_raised_epsilon(self.session.table.least_epsilon)] if self.is_raised else []
         notes = self.session.list_plan_notes(self.cost, asked, "these tables together", grouped=bool(self.wanted.columns))
-        return (*raised, *notes)
+        return (*raised, *self._warn_of_weights(), *notes)
+
+    def _warn_of_weights(self) -> list[str]:
+        """Name tables that get next to nothing of the budget because of their weight."""
+        weights = {table.name: read_positive(table.weight, "weight") for table in self.wanted.tables}
+        if self.wanted.tables[0].error is not None or min(weights.values()) * MAX_WEIGHT_RATIO >= max(weights.values()):
+            return []
+        light = [name for name, weight in weights.items() if weight * MAX_WEIGHT_RATIO < max(weights.values())]
+        return [f"The weight of {', '.join(light)} is so small beside the largest that its cells hold little but noise."]
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides what is measured, as plain values."""
@@ -176,7 +189,8 @@ def _plan_by_weights(session: Session, wanted: WantedTables, terms: ChargeTerms,
     factor = terms.find_noise_factor(event_at, terms.limit, terms.estimate_noise_factor(event_at, terms.limit))
     if not factor < MAX_NOISE_FACTOR:
         raise QueryRefused(
-            f"ε = {format_up(terms.limit, 3)} is too small for these tables", "raise epsilon, or tabulate fewer columns"
+            f"ε = {format_up(terms.asked or terms.limit, 3)} is too small for these tables",
+            "raise epsilon, or tabulate fewer columns",
         )
     return TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
 
@@ -201,10 +215,11 @@ def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, 
         raise QueryRefused("No noise that can be drawn makes the errors this small", "allow larger errors")
     plan = TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
     if not plan.fits:
-        raise QueryRefused(
-            f"The errors cost ε = {format_up(plan.cost.exact_epsilon[1], 3)}, and ε = {format_up(terms.limit, 3)} is given",
-            "allow larger errors, or raise epsilon",
-        )
+        currency, limit = terms.currency, terms.limit
+        charges = [plan.charge if currency.counts_epsilon else smallest_epsilon(currency, plan.charge, terms.delta),
+                   limit if currency.counts_epsilon else smallest_epsilon(currency, limit, terms.delta)]  # fmt: skip
+        cost, given = format_up(charges[0], 3), format_down(charges[1], 3)
+        raise QueryRefused(f"The errors cost ε = {cost}, and ε = {given} is given", "allow larger errors, or raise epsilon")
     return plan
 
 

@@ -16,21 +16,24 @@ of the measurements.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from discreet._numbers import format_up, read_decimal
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError
 from discreet.folders import create_folder, resolve_folder
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import load_key, resolve_key_path
 from discreet.noise import Bits
 from discreet.query.cells import explain_cells
+from discreet.session.connect import open_account, open_session
 from discreet.session.executor import RunOptions
+from discreet.session.options import SourceOptions
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, write_tables
 from discreet.tabulation.intervals import CountNoise
 from discreet.tabulation.margins import Margin
@@ -38,7 +41,7 @@ from discreet.tabulation.measuring import noise_to_json
 from discreet.tabulation.plan import TabulationPlan, plan_tabulation
 from discreet.tabulation.tables import TabulatedTable
 from discreet.tabulation.tabulation import Tabulation, execute_tabulation
-from discreet.tabulation.wanted import WantedTable
+from discreet.tabulation.wanted import WantedTable, list_table_problems, raise_problems, read_wanted
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.workload.guarantee import (
     CHARGED,
@@ -50,6 +53,7 @@ from discreet.workload.guarantee import (
 )
 from discreet.workload.spec import (
     NAME_PATTERN,
+    PLACEHOLDERS,
     PlanOptions,
     Problems,
     load_toml,
@@ -81,14 +85,7 @@ class TableWorkload(PlanOptions):
     def _check_names(self) -> None:
         if not self.tables:
             raise BadParameter("tables", "empty", "no table is wanted", 'write [tables.NAME] and by = ["column"]')
-        wrong = [table.name for table in self.tables if not NAME_PATTERN.fullmatch(table.name)]
-        if wrong:
-            raise BadParameter(
-                f"tables.{wrong[0]}", "given", "a table's name is also that of its files",
-                "take up to 60 letters, digits, - and _, beginning with a letter or digit",
-            )  # fmt: skip
-        if any(table.name.lower() == Path(DESCRIPTION_FILE).stem for table in self.tables):
-            raise BadParameter("tables.measurements", "given", "a file of every tabulation has this name", "take another")
+        raise_problems([*_list_name_problems(self.tables), *list_table_problems(self.tables)])
 
     def check_fresh(self) -> None:
         """Refuse new noise for a plan whose retry would draw it again."""
@@ -104,6 +101,19 @@ class TableWorkload(PlanOptions):
             session, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None, columns=self.computed,
             where=self.where, weight=self.weight, confidence=self.confidence,
         )  # fmt: skip
+
+
+def _list_name_problems(tables: Sequence[WantedTable]) -> list[DiscreetError]:
+    """What is wrong with the names of tables, which are names of files."""
+    problems: list[DiscreetError] = []
+    for table in tables:
+        if not NAME_PATTERN.fullmatch(table.name):
+            hint = "take up to 60 letters, digits, - and _, beginning with a letter or digit"
+            problems.append(BadParameter(f"tables.{table.name}", "given", "a table's name is also that of its files", hint))
+        elif table.name.lower() == Path(DESCRIPTION_FILE).stem:
+            reason = "a file of every tabulation has this name"
+            problems.append(BadParameter(f"tables.{table.name}", "given", reason, "take another"))
+    return problems
 
 
 def has_tables(path: "str | PathLike[str]") -> bool:
@@ -143,29 +153,49 @@ def parse_table_workload(plan: dict[str, Any], text: str, beside: Path, problems
     )
     own = {name: top.pop(name) for name in OWN_KEYS & top.keys()}
     tables: list[WantedTable] = []
-    for name, fields in _require_table(own.get("tables", {}), "tables", problems).items():
-        with problems.collect(), prefix_errors(f"tables.{name}"):
-            found = parse_fields(fields, f"tables.{name}", TABLE_FIELDS, beside, problems)
-            tables.append(WantedTable(_read_columns(found.get("by")), name, found.get("weight", 1), found.get("error")))
+    for name, given in _require_table(own.get("tables", {}), "tables", problems).items():
+        tables += _parse_table(name, given, beside, problems)
     computed = _require_table(own.get("computed", {}), "computed", problems)
     for key, value in [*((f"computed.{name}", each) for name, each in computed.items()),
                        *((name, own[name]) for name in ("where", "weight") if name in own)]:  # fmt: skip
         if not isinstance(value, str) or not value:
             with problems.collect():
                 raise BadParameter(key, repr(value), "not a text", f'write {key.rpartition(".")[2]} = "…"')
-    if problems.found:
-        return None
+    asked: dict[str, Any] = {"computed": computed, "where": own.get("where"), "weight": own.get("weight")}
+    workload = None
     with problems.collect():
-        return TableWorkload(
-            tables=tuple(tables),
-            computed=computed,
-            where=own.get("where"),
-            weight=own.get("weight"),
-            text=text,
-            **top,
-            **budget,
-        )
-    return None
+        stand_in = () if tables or not problems.found else (WantedTable((), "none"),)
+        workload = TableWorkload(tables=(*tables, *stand_in), text=text, **asked, **top, **budget)
+    if problems.found:
+        _look_at_source(tables, asked, top, problems)
+        return None
+    return workload
+
+
+def _parse_table(name: str, given: Any, beside: Path, problems: Problems) -> list[WantedTable]:
+    """Return a table, with what is sound of it; nothing if its columns are not."""
+    found = parse_fields(given, f"tables.{name}", TABLE_FIELDS, beside, problems)
+    by: tuple[str, ...] | None = None
+    with problems.collect(), prefix_errors(f"tables.{name}"):
+        by = WantedTable(_read_columns(found.get("by"))).by
+    sound: dict[str, Any] = {}
+    for key in TABLE_FIELDS & found.keys() - {"by"}:
+        with problems.collect(), prefix_errors(f"tables.{name}"):
+            sound[key] = getattr(WantedTable((), name, **{key: found[key]}), key)
+    return [] if by is None else [WantedTable(by, name, **sound)]
+
+
+def _look_at_source(tables: list[WantedTable], asked: dict[str, Any], top: dict[str, Any], problems: Problems) -> None:
+    """Collect what is wrong with a refused plan beyond its file: its source, its columns, its condition. Nothing is read."""
+    if top.get("source") is PLACEHOLDERS["source"] or not tables:
+        return
+    options = SourceOptions(**{each.name: top[each.name] for each in fields(SourceOptions) if each.name in top})
+    with problems.collect():
+        session = open_session(options, *open_account(1, Fraction(1, 10**6), None, None, None))
+        texts = {name: text for name, text in asked["computed"].items() if isinstance(text, str)}
+        where, weight = (asked[name] if isinstance(asked[name], str) else None for name in ("where", "weight"))
+        numbered = [WantedTable(table.by, f"table_{i}") for i, table in enumerate(tables)]  # their names were looked at
+        read_wanted(session, numbered, columns=texts, where=where, weight=weight)
 
 
 def _require_table(value: Any, key: str, problems: Problems) -> dict[str, Any]:
