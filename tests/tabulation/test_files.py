@@ -191,6 +191,7 @@ PAGE_FORGERIES = [
     ("## What is not protected", "In truth ε = 0.01.\n\n## What is not protected"),
     ("## What was measured", "| made up | 1 |\n\n## What was measured"),
     ("for each **id**", "for each **household**"),
+    ("with probability ≥ 95%;", "with probability ≥ 99%;"),
     ("Together with all", "Alone, or together with all"),
 ]
 

@@ -22,6 +22,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from discreet._numbers import format_up, read_decimal
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import compose
 from discreet.formats import to_csv
@@ -142,7 +143,11 @@ def _compare_tabulation(folder: Path, certificate: Any) -> tuple[list[CheckedCla
     claims += _compare_page(folder, certificate, len(found.tables))
     files, page = describe_files(reproduced.tables, found.columns, found.noises), _read_page(folder)
     rows = [line for each in files for line in each.splitlines() if line.startswith("|")]
-    is_stated = all(each in page for each in files) and [line for line in page.splitlines() if line.startswith("|")] == rows
+    confidence = f"with probability ≥ {format_up(100 * read_decimal(found.confidence), 4)}%;"
+    is_stated = (
+        all(each in page for each in (*files, confidence))
+        and [line for line in page.splitlines() if line.startswith("|")] == rows
+    )
     claims.append(CheckedClaim(f"{GUARANTEE_FILE} states the errors of the tables and the σ that was signed", is_stated))
     return claims, [NOT_SIGNED_KEYS, NOT_SIGNED_WORDS], []
 
