@@ -284,10 +284,22 @@ class PlanRefused(DiscreetError, ValueError):
 
 
 class Problems:
-    """Problems that are collected, so that all of them can be listed at once."""
+    """Problems that are collected, so that all of them can be listed at once.
 
-    def __init__(self) -> None:
-        self.found: list[DiscreetError] = []
+    >>> problems = Problems()
+    >>> for number in (1, -2, -3):
+    ...     with problems.collect():
+    ...         if number < 0:
+    ...             raise BadParameter("number", number, "must not be negative", "give 0 or more")
+    >>> problems.raise_all("The list")
+    Traceback (most recent call last):
+    discreet.errors.PlanRefused: The list has 2 problems:
+      number is -2: must not be negative. Give 0 or more.
+      number is -3: must not be negative. Give 0 or more.
+    """
+
+    def __init__(self, found: Iterable[DiscreetError] = ()) -> None:
+        self.found = list(found)
 
     def add(self, *problem: Any) -> None:
         """Add a parameter that is wrong: its name, its value, the reason, and what to do."""

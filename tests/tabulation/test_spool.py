@@ -234,5 +234,5 @@ def test_a_receipt_of_another_plan_is_refused(folder: Path) -> None:
     plan = found.plan
     job = HierarchyJob(plan.wanted, plan.noises[:1], plan.stream_level, found.measurements.spool, plan.event, {})
     receipt = replace(plan.session.account.pay(plan.event))
-    with pytest.raises(AssertionError, match="another tabulation"):
+    with pytest.raises(BadParameter, match="another measurement"):
         job.measure(plan.session.executor, receipt, None, None)  # type: ignore[arg-type]

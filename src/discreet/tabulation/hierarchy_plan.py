@@ -92,6 +92,13 @@ class HierarchyPlan(PricedPlan):
         """What will have happened once the tables are measured."""
         return make_hierarchy_event(self.wanted, self.noises)
 
+    def list_notes(self) -> tuple[str, ...]:
+        """What is not declared about the source, why the cost is another ε than was asked for, and what the budget does not
+        promise: as for a query."""
+        is_divided = self.allocation is not None and not self.wanted.has_errors
+        asked = self.terms.asked if is_divided else None
+        return self.session.list_plan_notes(self.cost, asked, "these tables together")
+
     @cached_property
     def model(self) -> HierarchyModel:
         """What estimates the tables, and knows their intervals before a row is read."""

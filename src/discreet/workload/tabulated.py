@@ -20,6 +20,7 @@ from discreet.session.session import Session
 from discreet.tabulation.priced_plan import PricedPlan
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.workload.guarantee import (
+    CHARGED,
     describe_account,
     describe_guarantee,
     describe_limits,
@@ -127,11 +128,16 @@ def read_computed(own: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
 # -- publishing -------------------------------------------------------------------------------------------------------------
 
 
-def load_signing_key(workload: PlanOptions, fresh: bool, key: "str | PathLike[str] | None") -> Any:
-    """Return the key of the plan's ledger, None without one. Refuse `fresh` where a retry would be charged again."""
+def check_fresh(workload: PlanOptions, fresh: bool) -> None:
+    """Refuse new noise for a plan whose retry would draw it again."""
     if fresh and (workload.ledger is None or workload.id is None):
         reason = "without an id a retry cannot be distinguished from a new publication"
         raise BadParameter("fresh", "given", reason, "give budget.id too")
+
+
+def load_signing_key(workload: PlanOptions, fresh: bool, key: "str | PathLike[str] | None") -> Any:
+    """Return the key of the plan's ledger, None without one. Refuse `fresh` where a retry would be charged again."""
+    check_fresh(workload, fresh)
     return None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
 
 
@@ -187,7 +193,7 @@ def describe_provenance(tabulation: Tabulated, certificate: dict[str, Any] | Non
     curve = f"by the certified privacy curve of the whole plan at δ = {format_up(certified, 3)}"
     lines = [
         "## How it was made\n",
-        "All noise was fixed before the first row was read, and was charged as one plan, "
+        f"All noise was fixed before the first row was read, {CHARGED}"
         f"{curve if certified else f'by the sum over {sum_over}'}: {cost.describe_charge()}. It is drawn exactly, {drawn}.",
     ]
     if certificate is None:

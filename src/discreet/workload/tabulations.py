@@ -14,29 +14,35 @@ measurements that they are estimated from (`tabulation/files.py`), the guarantee
 of the measurements.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from discreet._numbers import format_up, read_decimal
-from discreet.errors import BadParameter, Problems
+from discreet.errors import BadParameter, DiscreetError, Problems
 from discreet.folders import create_folder, resolve_folder
 from discreet.noise import Bits
 from discreet.query.cells import explain_cells
+from discreet.session.connect import open_account, open_session
 from discreet.session.executor import RunOptions
+from discreet.session.options import SourceOptions
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, write_tables
+from discreet.tabulation.intervals import CountNoise
+from discreet.tabulation.margins import Margin
+from discreet.tabulation.measuring import noise_to_json
 from discreet.tabulation.plan import TabulationPlan, plan_tabulation
+from discreet.tabulation.tables import TabulatedTable
 from discreet.tabulation.tabulation import Tabulation, execute_tabulation
-from discreet.tabulation.wanted import WantedTable
+from discreet.tabulation.wanted import WantedTable, list_table_problems, read_wanted
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.workload.guarantee import published_point
-from discreet.workload.spec import PlanOptions, parse_fields, parse_options, prefix_errors
+from discreet.workload.spec import NAME_PATTERN, PLACEHOLDERS, PlanOptions, parse_fields, parse_options, prefix_errors
 from discreet.workload.tabulated import (
     GUARANTEE_FILE,
     certify,
-    check_table_names,
     describe_provenance,
     format_measured,
     format_page,
@@ -68,9 +74,9 @@ class TableWorkload(PlanOptions):
     weight: str | None = None
 
     def _check_names(self) -> None:
-        check_table_names(table.name for table in self.tables)
-        if any(table.name.lower() == Path(DESCRIPTION_FILE).stem for table in self.tables):
-            raise BadParameter("tables.measurements", "given", "a file of every tabulation has this name", "take another")
+        if not self.tables:
+            raise BadParameter("tables", "empty", "no table is wanted", 'write [tables.NAME] and by = ["column"]')
+        Problems([*_list_name_problems(self.tables), *list_table_problems(self.tables)]).raise_all()
 
     def plan(self) -> TabulationPlan:
         """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
@@ -80,6 +86,19 @@ class TableWorkload(PlanOptions):
             session, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None, columns=self.computed,
             where=self.where, weight=self.weight, confidence=self.confidence,
         )  # fmt: skip
+
+
+def _list_name_problems(tables: Sequence[WantedTable]) -> list[DiscreetError]:
+    """What is wrong with the names of tables, which are names of files."""
+    problems: list[DiscreetError] = []
+    for table in tables:
+        if not NAME_PATTERN.fullmatch(table.name):
+            hint = "take up to 60 letters, digits, - and _, beginning with a letter or digit"
+            problems.append(BadParameter(f"tables.{table.name}", "given", "a table's name is also that of its files", hint))
+        elif table.name.lower() == Path(DESCRIPTION_FILE).stem:
+            reason = "a file of every tabulation has this name"
+            problems.append(BadParameter(f"tables.{table.name}", "given", reason, "take another"))
+    return problems
 
 
 def has_tables(path: "str | PathLike[str]") -> bool:
@@ -110,24 +129,44 @@ def parse_table_workload(plan: dict[str, Any], text: str, beside: Path, problems
     )
     own = {name: top.pop(name) for name in OWN_KEYS & top.keys()}
     tables: list[WantedTable] = []
-    for name, fields in require_table(own.get("tables", {}), "tables", problems).items():
-        with problems.collect(), prefix_errors(f"tables.{name}"):
-            found = parse_fields(fields, f"tables.{name}", TABLE_FIELDS, beside, problems)
-            tables.append(WantedTable(read_columns(found.get("by")), name, found.get("weight", 1), found.get("error")))
+    for name, given in require_table(own.get("tables", {}), "tables", problems).items():
+        tables += _parse_table(name, given, beside, problems)
     computed = read_computed(own, problems)
-    if problems.found:
-        return None
+    asked: dict[str, Any] = {"computed": computed, "where": own.get("where"), "weight": own.get("weight")}
+    workload = None
     with problems.collect():
-        return TableWorkload(
-            tables=tuple(tables),
-            computed=computed,
-            where=own.get("where"),
-            weight=own.get("weight"),
-            text=text,
-            **top,
-            **budget,
-        )
-    return None
+        stand_in = () if tables or not problems.found else (WantedTable((), "none"),)
+        workload = TableWorkload(tables=(*tables, *stand_in), text=text, **asked, **top, **budget)
+    if problems.found:
+        _look_at_source(tables, asked, top, problems)
+        return None
+    return workload
+
+
+def _parse_table(name: str, given: Any, beside: Path, problems: Problems) -> list[WantedTable]:
+    """Return a table, with what is sound of it; nothing if its columns are not."""
+    found = parse_fields(given, f"tables.{name}", TABLE_FIELDS, beside, problems)
+    by: tuple[str, ...] | None = None
+    with problems.collect(), prefix_errors(f"tables.{name}"):
+        by = WantedTable(read_columns(found.get("by"))).by
+    sound: dict[str, Any] = {}
+    for key in TABLE_FIELDS & found.keys() - {"by"}:
+        with problems.collect(), prefix_errors(f"tables.{name}"):
+            sound[key] = getattr(WantedTable((), name, **{key: found[key]}), key)
+    return [] if by is None else [WantedTable(by, name, **sound)]
+
+
+def _look_at_source(tables: list[WantedTable], asked: dict[str, Any], top: dict[str, Any], problems: Problems) -> None:
+    """Collect what is wrong with a refused plan beyond its file: its source, its columns, its condition. Nothing is read."""
+    if top.get("source") is PLACEHOLDERS["source"] or not tables:
+        return
+    options = SourceOptions(**{each.name: top[each.name] for each in fields(SourceOptions) if each.name in top})
+    with problems.collect():
+        session = open_session(options, *open_account(1, Fraction(1, 10**6), None, None, None))
+        texts = {name: text for name, text in asked["computed"].items() if isinstance(text, str)}
+        where, weight = (asked[name] if isinstance(asked[name], str) else None for name in ("where", "weight"))
+        numbered = [WantedTable(table.by, f"table_{i}") for i, table in enumerate(tables)]  # their names were looked at
+        read_wanted(session, numbered, columns=texts, where=where, weight=weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,19 +226,18 @@ def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict
     plan = tabulation.plan
     sections = [
         _describe_reading(tabulation),
-        _describe_tables(tabulation),
-        _describe_measured(plan),
+        *describe_files(tabulation.tables, plan.wanted.columns, plan.noises),
         describe_provenance(tabulation, certificate, sum_over="its tables", drawn="as integers"),
     ]
-    bounding = (
-        f"Before anything was added up, and once for all tables:\n\n- {escape_markdown(explain_cells(plan.wanted.bounded))}"
+    notes = [explain_cells(plan.wanted.bounded), *plan.session.list_notes(grouped=bool(plan.wanted.columns))]
+    bounding = "Before anything was added up, and once for all tables:\n\n" + "\n".join(
+        f"- {escape_markdown(note)}" for note in notes
     )
     return format_page(title, plan.session, published_point(tabulation.cost), len(tabulation), bounding, sections)
 
 
 def _describe_reading(tabulation: Tabulation) -> str:
     confidence = f"{format_up(100 * read_decimal(tabulation.plan.confidence), 4)}%"
-    *_, shown, _ = tabulation.list_notes()
     return (
         "## How to read the tables\n\n"
         "`estimate` is the least-squares estimate from all measured tables: it is unbiased, may be negative, and the "
@@ -207,13 +245,20 @@ def _describe_reading(tabulation: Tabulation) -> str:
         f"contains the count of the rows that are kept with probability ≥ {confidence}; that is proven for the noise that "
         "was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
         "estimate.\n\n"
-        f"{escape_markdown(shown)}"
+        f"{escape_markdown(tabulation.display_note)}"
     )
 
 
-def _describe_tables(tabulation: Tabulation) -> str:
+def describe_files(
+    tables: Mapping[str, TabulatedTable], columns: Sequence[str], noises: Mapping[Margin, CountNoise]
+) -> tuple[str, str]:
+    """Say which tables there are, and with which noise they were measured: what anybody can say who has the measurements."""
+    return _describe_tables(tables), _describe_measured(columns, noises)
+
+
+def _describe_tables(tables: Mapping[str, TabulatedTable]) -> str:
     lines = ["## The tables\n", "| table | by | cells | reliable | sd | half-width |", "|---|---|---:|---:|---:|---:|"]
-    for name, table in tabulation.items():
+    for name, table in tables.items():
         by = ", ".join(map(format_markdown_code, table.columns)) or "everybody"
         reliable = int(table.reliable.sum())
         lines.append(
@@ -222,8 +267,7 @@ def _describe_tables(tabulation: Tabulation) -> str:
     return "\n".join(lines)
 
 
-def _describe_measured(plan: TabulationPlan) -> str:
-    columns = plan.wanted.columns
+def _describe_measured(columns: Sequence[str], noises: Mapping[Margin, CountNoise]) -> str:
     lines = [
         "## What was measured\n",
         f"`{MEASUREMENTS_FILE}` holds the noisy tables that were paid for, and `{DESCRIPTION_FILE}` says what they are. "
@@ -231,5 +275,6 @@ def _describe_measured(plan: TabulationPlan) -> str:
         "| measured by | noise | σ |",
         "|---|---|---:|",
     ]
-    lines += [f"| {format_measured(each, columns)}" for each in plan.describe()["measured"]]
+    measured = ({"margin": margin, **noise_to_json(noise)} for margin, noise in noises.items())
+    lines += [f"| {format_measured(each, columns)}" for each in measured]
     return "\n".join(lines)
