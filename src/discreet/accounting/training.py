@@ -3,7 +3,7 @@
 A step includes every record independently with probability q, clips each gradient to the norm C, adds up the clipped
 gradients and adds Gaussian noise of standard deviation σ·C to each coordinate of the sum. The *noise multiplier* σ is the
 noise in units of the *clipping norm*, so the sensitivity is 1 whatever C is. T steps are the event
-`repeat(subsample(Gaussian(σ), q), T)` [ACG+16, MTZ19]; what an optimiser does with the noisy sums is post-processing.
+`repeat(subsample(Gaussian(σ), q), T)` [ACG16, MTZ19]; what an optimiser does with the noisy sums is post-processing.
 
 Hypotheses, which no accountant can check. Records join a step independently of each other and of other steps: batches of a
 shuffled list do not. The clipped gradient of a record depends on that record and on earlier noisy sums only. The noisy sum

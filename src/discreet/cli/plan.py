@@ -1,6 +1,7 @@
 """`discreet plan`: accuracy, ε and the number of people; two of them give the third, before any data. Of a training run:
 the noise multiplier, ε and the number of steps."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -117,7 +118,7 @@ def plan(
         print_styled(f"Picture written to {plot}.")
 
 
-def _refuse_flags(given: dict[str, object], reason: str, hint: str) -> None:
+def _refuse_flags(given: Mapping[str, object], reason: str, hint: str) -> None:
     for name, value in given.items():
         if value is not None:
             raise BadParameter(f"--{name}", value, reason, hint)

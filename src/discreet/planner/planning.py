@@ -6,6 +6,7 @@ numbers of queries or people from which another mechanism is better, and with wa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
@@ -123,7 +124,7 @@ def plan(
     return _Request(task, goal, cost, people).solve()
 
 
-def _refuse_for_training(given: dict[str, object]) -> None:
+def _refuse_for_training(given: Mapping[str, object]) -> None:
     """Refuse what a training run has not."""
     hints = {"n": "give it to Training(n=…)", "neighbours": "plan for add-remove; dpsgd(neighbours=…) has replace"}
     for name, value in given.items():
