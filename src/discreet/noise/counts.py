@@ -43,7 +43,8 @@ def poisson(mean: Number, size: int, bits: Bits | None = None) -> Ints:
     def climb(k: int) -> Fraction:
         return 2 * mean_of_piece / (k + 1)
 
-    return _walk(Fraction(1, 2), climb, 0, count * pieces, bits).reshape(count, pieces).sum(axis=1)
+    out: Ints = _walk(Fraction(1, 2), climb, 0, count * pieces, bits).reshape(count, pieces).sum(axis=1)
+    return out
 
 
 def truncated_negative_binomial(eta: Number, gamma: Number, size: int, bits: Bits | None = None) -> Ints:
