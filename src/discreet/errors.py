@@ -69,7 +69,7 @@ _PAGES = {
     "docs/planning.md#what-can-be-planned": "n rmse cells whole queries question",
     "docs/planning.md#training-with-dp-sgd": "batch epochs",
     "docs/accounting.md#selecting-the-best-of-several-runs": "eta gamma runs",
-    "docs/accounting.md#calibrate-noise-to-a-target": "times rate",
+    "docs/accounting.md#calibrate-noise-to-a-target": "times rate sigma",
 }
 PARAMETER_PAGES = {name: page for page, names in _PAGES.items() for name in names.split()}
 """The page that explains a parameter. The command line asks `cli.app` first: each command has a page of its own."""
