@@ -25,11 +25,13 @@ The parts of a message are fields too: `name`, `value`, `reason`, `hint` and so 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf
 from shlex import quote
+from typing import Any
 
 from discreet.text import to_printable
 
@@ -281,6 +283,34 @@ class PlanRefused(DiscreetError, ValueError):
         self.problems = tuple(problems)
         lines = (f"  {line}" for problem in problems for line in str(problem).split("\n"))
         super().__init__(f"{what} has {len(problems)} problems:", *lines)
+
+
+class Problems:
+    """Problems that are collected, so that all of them can be listed at once."""
+
+    def __init__(self) -> None:
+        self.found: list[DiscreetError] = []
+
+    def add(self, *problem: Any) -> None:
+        """Add a parameter that is wrong: its name, its value, the reason, and what to do."""
+        self.found.append(BadParameter(*problem))
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Keep what the body refuses, and go on after it."""
+        try:
+            yield
+        except PlanRefused as refused:
+            self.found += refused.problems
+        except DiscreetError as problem:
+            self.found.append(problem)
+
+    def raise_all(self, what: str = "The plan") -> None:
+        """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
+        if len(self.found) == 1:
+            raise self.found[0]
+        if self.found:
+            raise PlanRefused(self.found, what)
 
 
 class MissingDeclarations(QueryRefused, BadParameter):

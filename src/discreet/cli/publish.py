@@ -69,6 +69,9 @@ def publish(
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
     if has_hierarchy(plan):
+        if spreadsheet:
+            hint = "leave it out, and open the Parquet files"
+            raise BadParameter("--spreadsheet", "given", "the CSV files of a hierarchy are not escaped", hint)
         _publish_hierarchy(plan, to, yes=yes, dry_run=dry_run, force=force, fresh=fresh, key=key, json=json)
         return
     if has_tables(plan):

@@ -25,9 +25,7 @@ from discreet._numbers import (
     format_up,
     largest_where,
     read_positive,
-    to_rational,
 )
-from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.query.answer import IntervalOptions
@@ -38,6 +36,7 @@ from discreet.tabulation.allocation import Allocation, allocate, allocate_for_er
 from discreet.tabulation.intervals import CountNoise, ErrorModel, NoiseParts, choose_noise
 from discreet.tabulation.margins import Ints, Margin, count_cells
 from discreet.tabulation.measuring import TabulationJob, make_event, noise_to_json
+from discreet.tabulation.priced_plan import PricedPlan
 from discreet.tabulation.wanted import TablesLike, WantedTables, read_wanted
 
 SIGMA_DIGITS = 5
@@ -48,7 +47,7 @@ MAX_MEASURED_CELLS = 10_000_000
 
 
 @dataclass(frozen=True)
-class TabulationPlan:
+class TabulationPlan(PricedPlan):
     """A tabulation with its noise and its cost: all that is known before it is charged."""
 
     session: Session
@@ -68,22 +67,6 @@ class TabulationPlan:
     def event(self) -> Composition:
         """What will have happened once the tables are measured."""
         return make_event(self.wanted.bounded, self.noises)
-
-    @cached_property
-    def charge(self) -> Fraction:
-        """What the plan costs, in the account's currency."""
-        return to_rational(self.terms.compute_charge(self.event))
-
-    @property
-    def fits(self) -> bool:
-        """Whether that is within the plan's own budget. What remains of the account's is for the account to say."""
-        return self.charge <= self.terms.limit
-
-    @property
-    def cost(self) -> Cost:
-        """ε at δ, the charge, and what remains of the account's budget now."""
-        budget = self.session.account.budget
-        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
 
     @cached_property
     def errors(self) -> ErrorModel:
@@ -193,7 +176,7 @@ def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, 
     plan = TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
     if not plan.fits:
         raise QueryRefused(
-            f"The errors cost ε = {format_up(plan.cost.exact_epsilon[1], 3)}, and ε = {format_up(terms.limit, 3)} is given",
+            f"The errors cost ε = {format_up(plan.sufficient_epsilon, 3)}, and ε = {format_up(terms.limit, 3)} is given",
             "allow larger errors, or raise epsilon",
         )
     return plan

@@ -83,7 +83,7 @@ def read_wanted(
         return _read_sql(tables, session)
     wanted = _list_tables(tables)
     names = list(dict.fromkeys(name for table in wanted for name in table.by))
-    query = read_query(_write_sql(names, columns or {}, where, weight, session.table), session.table)
+    query = read_query(write_cells_sql(names, columns or {}, where, weight, session.table), session.table)
     bounded = bound_cells(query, session.table, session.neighbours)
     return WantedTables(wanted, tuple(tuple(sorted(map(names.index, table.by))) for table in wanted), bounded)
 
@@ -118,7 +118,9 @@ def _list_tables(tables: Iterable[TableLike] | Mapping[str, TableLike]) -> tuple
     return tuple(found)
 
 
-def _write_sql(names: Sequence[str], columns: Mapping[str, str], where: str | None, weight: str | None, table: Table) -> str:
+def write_cells_sql(
+    names: Sequence[str], columns: Mapping[str, str], where: str | None, weight: str | None, table: Table
+) -> str:
     """The query for the cells. It is parsed as an analyst's: what is not allowed there is refused."""
     unknown = [name for name in names if name not in columns and name not in table.columns]
     if unknown:
