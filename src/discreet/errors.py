@@ -69,7 +69,9 @@ _PAGES = {
     "docs/auditing.md#any-function": "claim function mechanism pairs domain seconds limit workers samples report",
     "docs/auditing.md#clients-of-local-privacy": "command player right",
     "docs/planning.md#what-can-be-planned": "n rmse cells whole queries question",
-    "docs/accounting.md#calibrate-noise-to-a-target": "times rate",
+    "docs/planning.md#training-with-dp-sgd": "batch epochs",
+    "docs/accounting.md#selecting-the-best-of-several-runs": "eta gamma runs",
+    "docs/accounting.md#calibrate-noise-to-a-target": "times rate sigma",
 }
 PARAMETER_PAGES = {name: page for page, names in _PAGES.items() for name in names.split()}
 """The page that explains a parameter. The command line asks `cli.app` first: each command has a page of its own."""
