@@ -43,7 +43,7 @@ from discreet.session.charging import ChargeTerms
 from discreet.session.executor import SEEDED, RunOptions
 from discreet.session.session import Session
 from discreet.tabulation.measuring import pack, unpack
-from discreet.units import Neighbours, Sensitivity
+from discreet.units import Neighbours, Sensitivity, invariants_to_json
 
 SIGMA_DIGITS = 6
 """Digits of a σ."""
@@ -275,6 +275,8 @@ def _run_on_account(fit: Fit, options: RunOptions) -> Fitted:
     plan, account, spec = fit.plan, fit.plan.account, fit.describe() | SEEDED[options.tainted]
     if isinstance(plan.payer, Session):  # the caller's word: each row is one of the session's units
         spec |= {"unit": plan.payer.table.unit, "rows": "of arrays"}
+        if plan.payer.invariants:
+            spec["invariants"] = invariants_to_json(plan.payer.invariants)
         plan.payer.executor.check_quarantine()
     paid = account.reserve(
         plan.event, measurement=hash_measurement(spec), fresh=True, tainted=options.tainted,
