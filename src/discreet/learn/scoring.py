@@ -1,0 +1,73 @@
+"""Scores of rows, each a function of its own row alone: what predictions and private metrics are made of.
+
+A metric on private records sums over rows what a model says of each. The proof that one record moves that sum by at most 1
+needs that no record changes what the model says of another, to the last bit. A product of matrices in floats does not give
+that: its bits may change with the number of rows. So a model that has private metrics gives *row-wise scores*: they are
+computed with sums, products and comparisons of columns, element by element and in a fixed order, which IEEE 754 fixes to the
+bit, or as integers. Exponentials and logarithms of a row's own score are looked up in a public table.
+"""
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.learn.features import Design
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@runtime_checkable
+class RowwiseScores(Protocol):
+    """A model whose scores of a row depend on that row alone, to the last bit."""
+
+    def score_rows(self, design: Design) -> Floats:
+        """Return one row of scores for each row of the design.
+
+        Classes: one score each, the logarithm of a probability up to a constant of the row. Numbers: the predicted number,
+        in half-ranges from the middle of the target's bounds. Clusters: minus the squared distance from each centre, in
+        squared half-ranges.
+        """
+        ...
+
+
+def to_probabilities(scores: Floats) -> Floats:
+    """Return softmax of the scores of each row, for rows that the caller holds.
+
+    >>> to_probabilities(np.array([[0.0, 0.0], [1000.0, 0.0]])).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def choose_first_best(scores: Floats) -> NDArray[np.intp]:
+    """Return the position of the largest score of each row, the first of equal ones."""
+    best: NDArray[np.intp] = np.argmax(scores, axis=1)
+    return best
+
+
+class Classifying:
+    """`predict`, `predict_proba` and `predict_log_proba` from row-wise scores."""
+
+    classes_: NDArray[Any]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely class of each row. The rows are the caller's own."""
+        labels: NDArray[Any] = self.classes_[choose_first_best(self._score(X))]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, for each row."""
+        return to_probabilities(self._score(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(self.predict_proba(X))
+        return logs
+
+    def _score(self, X: Any) -> Floats:
+        scores: Floats = self.score_rows(self._encode(X))  # type: ignore[attr-defined]
+        return scores
