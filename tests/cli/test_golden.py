@@ -69,6 +69,7 @@ CASES = {
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --json': "",
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --readings --json': "",
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --epsilon 1 --json': "",
+    'discreet epsilon "dpsgd(sigma=1.1, batch=256, n=60000, epochs=60)" --delta 1e-5 --json': "",
     f"discreet ask people.csv {COUNTS} {DECLARED} --epsilon 9 --json": "rows",
     f"discreet ask people.csv {SELECTED} --epsilon 9 --json": "rows remaining notes#",
     "discreet audit builtins:callable --epsilon 1 --seconds 2 --json":
@@ -110,6 +111,8 @@ CASES = {
     "discreet local vectors --out vectors.jsonl --json": "",
     "discreet plan count --queries 20 --epsilon 1 --delta 1e-6 --json": "",
     "discreet plan mean --bounds 0:100 --error 2 --n 1000 --json": "",
+    "discreet plan training --batch 256 --n 60000 --epochs 60 --epsilon 2 --delta 1e-5 --json": "",
+    "discreet plan training --sigma 1.1 --rate 1/100 --epsilon 2 --delta 1e-5 --json": "",
     "discreet policy check people.csv policy.toml --json": "",
     "discreet publish publish.toml --dry-run --json": "",
     "discreet publish publish.toml --to published --yes --json": "folder remaining",
