@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from discreet.learn.charging import RepeatedFit
     from discreet.learn.estimator import PrivateEstimator
     from discreet.learn.features import Features
+    from discreet.learn.kmeans import KMeans
+    from discreet.learn.metrics import Metric, Metrics, release_metrics
+    from discreet.learn.moments import PCA, Moments, StandardScaler
+    from discreet.learn.naive_bayes import BinnedNB, GaussianNB
     from discreet.learn.records import Records
 
 __getattr__, __dir__ = export_lazily(
@@ -16,8 +20,26 @@ __getattr__, __dir__ = export_lazily(
         "discreet.learn.charging": "RepeatedFit",
         "discreet.learn.estimator": "PrivateEstimator",
         "discreet.learn.features": "Features",
+        "discreet.learn.kmeans": "KMeans",
+        "discreet.learn.metrics": "Metric Metrics release_metrics",
+        "discreet.learn.moments": "PCA Moments StandardScaler",
+        "discreet.learn.naive_bayes": "BinnedNB GaussianNB",
         "discreet.learn.records": "Records",
     },
 )
 
-__all__ = ["Features", "PrivateEstimator", "Records", "RepeatedFit"]
+__all__ = [
+    "PCA",
+    "BinnedNB",
+    "Features",
+    "GaussianNB",
+    "KMeans",
+    "Metric",
+    "Metrics",
+    "Moments",
+    "PrivateEstimator",
+    "Records",
+    "RepeatedFit",
+    "StandardScaler",
+    "release_metrics",
+]

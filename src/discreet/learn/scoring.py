@@ -71,3 +71,37 @@ class Classifying:
     def _score(self, X: Any) -> Floats:
         scores: Floats = self.score_rows(self._encode(X))  # type: ignore[attr-defined]
         return scores
+
+
+# Functions of a row's own scores, by tables: public constants, no exponential or logarithm of a row
+
+LOGIT_STEPS = 1 << 10
+"""Steps of a unit of the logarithm in the tables below."""
+
+LOWEST = -16
+"""Below this difference from the largest score of a row, a class has the least probability of the table."""
+
+EXP_BITS = 24
+EXP_TABLE: NDArray[np.int64] = np.rint(np.exp(np.arange(LOWEST * LOGIT_STEPS, 1) / LOGIT_STEPS) * (1 << EXP_BITS)).astype(
+    np.int64
+)
+"""e^z for z from −16 to 0, in units of 2⁻²⁴."""
+
+RATIO_BITS = 20
+
+
+def look_up_losses(scores: Floats, target: NDArray[np.int64], highest: float, levels: int) -> NDArray[np.int64]:
+    """Return −ln of the probability of each row's own class, clamped at `highest`, in steps of `highest`/`levels`.
+
+    Sums and quotients are those of integers, and the logarithm is a search among public thresholds.
+
+    >>> look_up_losses(np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]]), np.array([0, 0, 0]), 4.0, 4000).tolist()
+    [693, 0, 4000]
+    """
+    below = np.maximum(np.floor((scores - scores.max(axis=1, keepdims=True)) * LOGIT_STEPS), LOWEST * LOGIT_STEPS)
+    weights = EXP_TABLE[(below - LOWEST * LOGIT_STEPS).astype(np.intp)]
+    own = np.take_along_axis(weights, target[:, None], axis=1)[:, 0]
+    ratios = (weights.sum(axis=1) << RATIO_BITS) // own
+    thresholds = np.exp(np.arange(1, levels + 1) * (highest / levels)) * float(1 << RATIO_BITS)
+    found: NDArray[np.int64] = np.searchsorted(np.ceil(thresholds).astype(np.int64), ratios, side="right").astype(np.int64)
+    return found
