@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from discreet._exports import export_lazily
 
 if TYPE_CHECKING:
+    from discreet.learn.additive import Additive, Curve
     from discreet.learn.charging import RepeatedFit
     from discreet.learn.estimator import PrivateEstimator
     from discreet.learn.features import Features
     from discreet.learn.kmeans import KMeans
+    from discreet.learn.linear import LinearRegression, LogisticRegression, Ridge
     from discreet.learn.metrics import Metric, Metrics, release_metrics
     from discreet.learn.moments import PCA, Moments, StandardScaler
     from discreet.learn.naive_bayes import BinnedNB, GaussianNB
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = export_lazily(
     globals(),
     {
+        "discreet.learn.additive": "Additive Curve",
         "discreet.learn.charging": "RepeatedFit",
         "discreet.learn.estimator": "PrivateEstimator",
         "discreet.learn.features": "Features",
         "discreet.learn.kmeans": "KMeans",
+        "discreet.learn.linear": "LinearRegression LogisticRegression Ridge",
         "discreet.learn.metrics": "Metric Metrics release_metrics",
         "discreet.learn.moments": "PCA Moments StandardScaler",
         "discreet.learn.naive_bayes": "BinnedNB GaussianNB",
@@ -30,16 +34,21 @@ __getattr__, __dir__ = export_lazily(
 
 __all__ = [
     "PCA",
+    "Additive",
     "BinnedNB",
+    "Curve",
     "Features",
     "GaussianNB",
     "KMeans",
+    "LinearRegression",
+    "LogisticRegression",
     "Metric",
     "Metrics",
     "Moments",
     "PrivateEstimator",
     "Records",
     "RepeatedFit",
+    "Ridge",
     "StandardScaler",
     "release_metrics",
 ]

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.learn.features import Design
+from discreet.learn.features import ONE, Design, NumericFeature, Target
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -46,6 +46,24 @@ def choose_first_best(scores: Floats) -> NDArray[np.intp]:
     """Return the position of the largest score of each row, the first of equal ones."""
     best: NDArray[np.intp] = np.argmax(scores, axis=1)
     return best
+
+
+def multiply_rowwise(design: Design, weights: Floats) -> Floats:
+    """Return X·w for each output, in units of the design, summed column by column: each row on its own, to the last bit."""
+    scores = np.repeat(weights[None, :, 0], design.rows, axis=0)
+    for place in range(design.numbers.shape[1]):
+        scores += design.numbers[:, place, None] * (weights[None, :, 1 + place] / ONE)
+    for place, offset in enumerate(design.features.offsets):
+        scores += weights.T[offset + design.codes[:, place].astype(np.intp)]
+    return scores
+
+
+def score_linear_model(design: Design, weights: Floats, target: Target) -> Floats:
+    """Return the row-wise scores of a linear model: one for each class, or the number in half-ranges."""
+    scores = multiply_rowwise(design, weights)
+    if isinstance(target, NumericFeature):
+        return np.clip(2 * scores, -1, 1)
+    return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
 
 
 class Classifying:
