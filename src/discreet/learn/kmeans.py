@@ -2,11 +2,11 @@
 
 **Theory of operation.** Numbers are u, parts of their half-range from the middle of their bounds, from −1 to 1.
 
-1. *Histogram* (half of μ²). Rows are counted in the cells of a public grid. Beyond `GRID_COLUMNS` columns they are first
-projected onto as many public directions of signs. Cells below three deviations of the noise are dropped; k-means++ with
-restarts on the others, weighted by their noisy counts, is post-processing and free. 2. *Two rounds* (the other half). Every
-row goes to its nearest centre, the first time in the space of the histogram. Count and sum of each cluster are released,
-and move its centre, the less the fewer records it has beside the noise.
+1. *Histogram* (half of μ²). Rows are counted in the cells of a public grid. Beyond `GRID_COLUMNS` columns, or where noise
+allows few cells, they are first projected onto as many public directions of signs. Cells below three deviations of the
+noise are dropped; k-means++ with restarts on the others, weighted by their noisy counts, is post-processing and free. 2.
+*Two rounds* (the other half). Every row goes to its nearest centre, the first time in the space of the histogram. Count and
+sum of each cluster are released, and move its centre, the less the fewer records it has beside the noise.
 
 **Proof** of the sensitivity. A record is in one cell: it moves the histogram by 1, replaced by √2. In a round it adds (κ,
 u) to the block of its cluster, where κ ≤ √p: its squared length is at most 2p. Replaced within its cluster, κ does not move
@@ -17,10 +17,10 @@ they are exact, whatever other rows there are. With k records of a unit all that
 The grid is finer the more records are expected beside the noise, which is public: cells ≈ `expected`/(σ·`CELL_NOISE`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, log
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,9 @@ ROUNDS = 2
 
 MAX_CELLS = 1 << 18
 MAX_BINS = 32
+MIN_BINS = 4
+"""Bins of each direction of a projection: where the noise allows fewer, there are fewer directions."""
+
 CELL_NOISE = 1.0
 """How many deviations of noise there is one cell for, of the expected records."""
 
@@ -63,12 +66,21 @@ class PublicGrid:
     """The cells of the histogram: a projection, if there are many columns, and bins of equal width in each direction."""
 
     columns: int
+    directions: int
     bins: int
 
-    @property
-    def directions(self) -> int:
-        """How many dimensions the grid has."""
-        return min(self.columns, GRID_COLUMNS)
+    @classmethod
+    def choose(cls, columns: int, expected: int, sigma: float) -> "PublicGrid":
+        """Return the grid with about one cell for each `CELL_NOISE`·σ of the expected records: from public numbers alone.
+
+        >>> PublicGrid.choose(2, 10_000, 4.0), PublicGrid.choose(5, 10_000, 40.0)
+        (PublicGrid(columns=2, directions=2, bins=32), PublicGrid(columns=5, directions=5, bins=3))
+        """
+        cells = min(max(expected / (CELL_NOISE * sigma), 2.0), MAX_CELLS)
+        directions = min(columns, GRID_COLUMNS)
+        if directions < columns or cells < 3**directions:
+            directions = int(np.clip(int(log(cells, MIN_BINS) + 1e-9), 1, directions))
+        return cls(columns, directions, int(np.clip(int(cells ** (1 / directions) + 1e-9), 2, MAX_BINS)))
 
     @property
     def cells(self) -> int:
@@ -78,7 +90,7 @@ class PublicGrid:
     @property
     def is_projected(self) -> bool:
         """Whether rows are projected."""
-        return self.columns > GRID_COLUMNS
+        return self.columns > self.directions
 
     @property
     def limit(self) -> int:
@@ -110,16 +122,6 @@ class PublicGrid:
             found[:, place] = (rest % self.bins + 0.5) * (2 * self.limit / self.bins) - self.limit
             rest = rest // self.bins
         return found
-
-
-def choose_bins(columns: int, expected: int, sigma: float) -> int:
-    """Return how many bins each direction of the grid has: from public numbers alone.
-
-    >>> choose_bins(2, 10_000, 4.0), choose_bins(5, 10_000, 40.0)
-    (32, 3)
-    """
-    cells = min(max(expected / (CELL_NOISE * sigma), 1.0), MAX_CELLS)
-    return int(np.clip(int(cells ** (1 / min(columns, GRID_COLUMNS)) + 1e-9), 2, MAX_BINS))
 
 
 def find_start(grid: PublicGrid, counts: Ints, sigma: float, clusters: int) -> Floats:
@@ -193,15 +195,30 @@ class Lloyd:
             sums[:, 1 + place] = np.bincount(nearest, numbers[:, place], self.clusters).astype(np.int64)
         return sums
 
-    def move_centres(self, sums: Ints, before: Floats | None, sigma: float) -> Floats:
-        """Return the centres that released sums give, pulled to those before by as many records as the noise has."""
+    def move_centres(self, sums: Ints, before: Floats, error: float, sigma: float) -> Floats:
+        """Return the centres that released sums give, averaged with those before by the inverse of their variances.
+
+        `error` is the variance of a coordinate of those before, in squared half-ranges; that of a noisy mean of m records is
+        (σ/m)².
+        """
         noise = sigma / HALF
-        held = sums[:, 0] / self.count_scale
-        if before is None:  # the first round has no centres in the space of the rows: pull to the mean of all
-            overall = sums[:, 1:].sum(axis=0) / max(float(held.sum()), 1.0)
-            before = np.repeat(np.clip(overall, -HALF, HALF)[None], self.clusters, axis=0)
-        found = (sums[:, 1:] + noise * before) / np.maximum(held + noise, noise)[:, None]
-        centres: Floats = np.where((held > noise)[:, None], np.clip(found, -HALF, HALF), before)
+        held = np.maximum(sums[:, 0] / self.count_scale, 1.0)
+        found = np.clip(sums[:, 1:] / held[:, None], -HALF, HALF)
+        trust = error / (error + (noise / held) ** 2)
+        centres: Floats = np.rint(before + trust[:, None] * (found - before))
+        return centres
+
+    def follow(self, grid: PublicGrid, start: Floats, rounds: Sequence[Ints], sigma: float) -> Floats:
+        """Return where released sums take the centres: post-processing, the same while rows are read and afterwards."""
+        if grid.is_projected:  # the start is in another space; what is known of the centres is where all rows lie
+            held = max(float(rounds[0][:, 0].sum()) / self.count_scale, 1.0)
+            overall = np.clip(rounds[0][:, 1:].sum(axis=0) / held, -HALF, HALF)
+            centres, error = np.repeat(overall[None], self.clusters, axis=0), 1 / 3
+        else:
+            centres, error = start, (1 / grid.bins) ** 2 / 3
+        for sums in rounds:
+            centres = self.move_centres(sums, centres, error, sigma)
+            error = (1 / grid.bins) ** 2 / 12
         return centres
 
 
@@ -253,7 +270,7 @@ class KMeans(PrivateEstimator):
         columns = len(declared.features.numbers)
         if sigma is None:
             sigma = float(self._plan(declared, self._list_vectors(declared)).noises["cells"].sigma)
-        return PublicGrid(columns, choose_bins(columns, declared.expected, sigma))
+        return PublicGrid.choose(columns, declared.expected, sigma)
 
     def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
         columns = len(declared.features.numbers)
@@ -265,30 +282,18 @@ class KMeans(PrivateEstimator):
         numbers, sigma = rows.design.numbers, float(noises["rounds"].sigma)
         projected = grid.project(numbers)
         cells = noises["cells"].release(grid.count_rows(projected), bits)
-        nearest = find_nearest(projected, find_start(grid, cells, float(noises["cells"].sigma), self.n_clusters))
-        first = noises["rounds"].release(lloyd.sum_clusters(numbers, nearest), bits)
-        path = [self._take_first(grid, lloyd, cells, first, float(noises["cells"].sigma), sigma)]
-        released = [first]
-        for _ in range(1, ROUNDS):
-            nearest = find_nearest(numbers.astype(np.float64), path[-1])
-            released.append(noises["rounds"].release(lloyd.sum_clusters(numbers, nearest), bits))
-            path.append(lloyd.move_centres(released[-1], path[-1], sigma))
-        return {"cells": cells, "rounds": np.stack(released)}
-
-    def _take_first(
-        self, grid: PublicGrid, lloyd: Lloyd, cells: Ints, first: Ints, cell_noise: float, sigma: float
-    ) -> Floats:
-        start = None if grid.is_projected else find_start(grid, cells, cell_noise, self.n_clusters)
-        return np.rint(lloyd.move_centres(first, start, sigma))
+        start = find_start(grid, cells, float(noises["cells"].sigma), self.n_clusters)
+        nearest, rounds = find_nearest(projected, start), []
+        for _ in range(ROUNDS):
+            rounds.append(noises["rounds"].release(lloyd.sum_clusters(numbers, nearest), bits))
+            nearest = find_nearest(numbers.astype(np.float64), lloyd.follow(grid, start, rounds, sigma))
+        return {"cells": cells, "rounds": np.stack(rounds)}
 
     def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
         cell_noise, sigma = float(plan.noises["cells"].sigma), float(plan.noises["rounds"].sigma)
         grid = self._make_grid(declared, cell_noise)
-        lloyd = Lloyd(grid.columns, self.n_clusters)
-        centres = self._take_first(grid, lloyd, released["cells"], released["rounds"][0], cell_noise, sigma)
-        for sums in released["rounds"][1:]:
-            centres = lloyd.move_centres(sums, centres, sigma)
-        self._centres = np.rint(centres)
+        start = find_start(grid, released["cells"], cell_noise, self.n_clusters)
+        self._centres = Lloyd(grid.columns, self.n_clusters).follow(grid, start, [*released["rounds"]], sigma)
         scales = list_scales(declared.features)
         self.cluster_centers_ = scales.middles + scales.halves * (self._centres / HALF)
 
