@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.learn.moments import PCA, Moments, StandardScaler
     from discreet.learn.naive_bayes import BinnedNB, GaussianNB
     from discreet.learn.records import Records
+    from discreet.learn.selection import Selected, select
 
 __getattr__, __dir__ = export_lazily(
     globals(),
@@ -29,6 +30,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.learn.moments": "PCA Moments StandardScaler",
         "discreet.learn.naive_bayes": "BinnedNB GaussianNB",
         "discreet.learn.records": "Records",
+        "discreet.learn.selection": "Selected select",
     },
 )
 
@@ -49,6 +51,8 @@ __all__ = [
     "Records",
     "RepeatedFit",
     "Ridge",
+    "Selected",
     "StandardScaler",
     "release_metrics",
+    "select",
 ]

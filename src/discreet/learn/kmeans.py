@@ -266,18 +266,19 @@ class KMeans(PrivateEstimator):
         moved = Fraction(round_length * HALF * HALF * declared.max_rows**2)
         return (NoisyVector("cells", cell, Fraction(1, 2)), NoisyVector("rounds", moved, Fraction(1, 2), ROUNDS))
 
-    def _make_grid(self, declared: Declared, sigma: float | None = None) -> PublicGrid:
-        columns = len(declared.features.numbers)
-        if sigma is None:
-            sigma = float(self._plan(declared, self._list_vectors(declared)).noises["cells"].sigma)
-        return PublicGrid.choose(columns, declared.expected, sigma)
+    def _make_grid(self, declared: Declared, noise: Gaussian) -> PublicGrid:
+        return PublicGrid.choose(len(declared.features.numbers), declared.expected, float(noise.sigma))
 
     def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
-        columns = len(declared.features.numbers)
-        return {"cells": (self._make_grid(declared).cells,), "rounds": (ROUNDS, self.n_clusters, 1 + columns)}
+        return self.list_shapes(declared, self._plan(declared, self._list_vectors(declared)).noises)
+
+    def list_shapes(self, declared: Declared, noises: Mapping[str, Gaussian]) -> Mapping[str, tuple[int, ...]]:
+        """Return the shapes of what is released: the grid is finer with less noise."""
+        grid = self._make_grid(declared, noises["cells"])
+        return {"cells": (grid.cells,), "rounds": (ROUNDS, self.n_clusters, 1 + grid.columns)}
 
     def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
-        grid = self._make_grid(declared, float(noises["cells"].sigma))
+        grid = self._make_grid(declared, noises["cells"])
         lloyd = Lloyd(grid.columns, self.n_clusters)
         numbers, sigma = rows.design.numbers, float(noises["rounds"].sigma)
         projected = grid.project(numbers)
@@ -291,7 +292,7 @@ class KMeans(PrivateEstimator):
 
     def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
         cell_noise, sigma = float(plan.noises["cells"].sigma), float(plan.noises["rounds"].sigma)
-        grid = self._make_grid(declared, cell_noise)
+        grid = self._make_grid(declared, plan.noises["cells"])
         start = find_start(grid, released["cells"], cell_noise, self.n_clusters)
         self._centres = Lloyd(grid.columns, self.n_clusters).follow(grid, start, [*released["rounds"]], sigma)
         scales = list_scales(declared.features)
