@@ -34,7 +34,7 @@ another question. The noise is Gaussian, rounded; all sums are multiples of 2⁻
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import inf, log, sqrt
 from statistics import NormalDist
@@ -390,7 +390,7 @@ def find_edge(is_rejected: Callable[[float], bool], outside: float, inside: floa
     """Return where rejection ends between a point outside and one inside, on the side of the outside."""
     if not is_rejected(outside):
         return outside
-    for _ in range(60):
+    for _ in range(40):
         middle = (outside + inside) / 2
         outside, inside = (middle, inside) if is_rejected(middle) else (outside, middle)
     return outside
@@ -432,25 +432,37 @@ def bound_auc(positive: Floats, negative: Floats, sigma: float, confidence: floa
         return min(max(float(positive @ order_bins(same) @ negative) / pairs, 0.0), 1.0)
 
     def make_test(same: float) -> Callable[[float], bool]:
-        order = order_bins(same)
-        return lambda area: bool(
-            abs(float(positive @ (order - area) @ negative))
-            > bound_pair_noise(order - area, positive, negative, sigma, (1 - confidence) / 2)
-        )
+        order, spectral = order_bins(same), list_spectral_norms(same)
+        tail = (1 - confidence) / 2
+
+        def rejects(area: float) -> bool:
+            norm = float(np.interp(area, AREAS, spectral))
+            bound = bound_pair_noise(order - area, norm, positive, negative, sigma, tail)
+            return abs(float(positive @ (order - area) @ negative)) > bound
+
+        return rejects
 
     lower = find_edge(make_test(0.0), 0.0, estimate(0.0))
     upper = find_edge(make_test(1.0), 1.0, estimate(1.0))
     return Metric(estimate(0.5), lower, upper, confidence)
 
 
-def bound_pair_noise(form: Floats, positive: Floats, negative: Floats, sigma: float, tail: float) -> float:
+AREAS = np.linspace(0, 1, 65)
+
+
+@lru_cache
+def list_spectral_norms(same: float) -> tuple[float, ...]:
+    """Return ‖M − θJ‖₂ at 65 areas. A norm is convex in θ, so between them it lies below the line."""
+    return tuple(float(np.linalg.norm(order_bins(same) - area, 2)) for area in AREAS)
+
+
+def bound_pair_noise(form: Floats, spectral: float, positive: Floats, negative: Floats, sigma: float, tail: float) -> float:
     """Return what the noise of a bilinear form exceeds with probability at most `tail`, on one side: see **Intervals**."""
     ahead, behind = form @ negative, positive @ form
     z = normal_quantile(0.45 * tail)
     rest = 0.1 * tail / 3
     wide = sqrt(2 * log(1 / rest))
-    norm, spectral = float(np.linalg.norm(form)), float(np.linalg.norm(form, 2))
-    product = normal_quantile(rest) * sigma**2 * (norm + wide * spectral)
+    product = normal_quantile(rest) * sigma**2 * (float(np.linalg.norm(form)) + wide * spectral)
     rounding = ROUNDING * float(np.abs(ahead).sum() + np.abs(behind).sum())
     noise = sigma * (sqrt(SCORE_BINS) + wide) + ROUNDING * sqrt(SCORE_BINS)  # the length of either noise, e^−x apart
     rounding += 2 * ROUNDING * sqrt(SCORE_BINS) * spectral * noise
