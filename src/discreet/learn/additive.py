@@ -55,16 +55,17 @@ BINS = 1 << BIN_BITS
 STEPS = 30
 LEARNING_RATE = 0.1
 MOMENTUM = 0.9
-SHRINKAGE = 0.3
-COUNTS_SHARE = Fraction(1, 20)
+CLASS_SCALE = 1.0
+NUMBER_SCALE = 0.1
+COUNTS_SHARE = Fraction(1, 10)
 """The share of μ² for the counts."""
 
 CLASS_CLIP = Fraction(3, 10)
-NUMBER_CLIP = Fraction(3, 20)
+NUMBER_CLIP = Fraction(1, 10)
 MAX_MERGED = 24
 """A merged bin holds at least this part of all records, if it can."""
 
-NOISE_MULTIPLE = 3.0
+NOISE_MULTIPLE = 2.0
 """And at least this many standard deviations of the noise of its count."""
 
 
@@ -215,7 +216,8 @@ class Additive(ClassifierMixin, PrivateEstimator):
         clip = default * length if self.clip is None else read_positive(self.clip, "clip")
         if clip > MAX_CLIP or clip < Fraction(1, 1 << 12):
             raise BadParameter("clip", nearest_float(clip), "out of reach of the grid", "give a number from 0.001 to 16")
-        return Settings(steps, clip, LEARNING_RATE, MOMENTUM, SHRINKAGE, COUNTS_SHARE)
+        scale = NUMBER_SCALE if isinstance(declared.target, NumericFeature) else CLASS_SCALE
+        return Settings(steps, clip, LEARNING_RATE, MOMENTUM, scale, COUNTS_SHARE)
 
     def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
         settings, relation, rows = self._make_settings(declared), declared.neighbours, declared.max_rows

@@ -57,6 +57,12 @@ EXACT_BITS = 52
 TABLE_BITS = 10
 """A logit is looked up on the grid 2⁻¹⁰."""
 
+MIN_CURVATURE = 1e-9
+"""Of a column that hardly varies."""
+
+MAX_SHRINKAGE = 8.0
+"""Of a column that hardly varies, in parts of the curvature at which noise is as large as what is learnt."""
+
 MAX_LOGIT = 16
 """Beyond this logit the residual does not change any more."""
 
@@ -253,7 +259,7 @@ class Settings:
     clip: Fraction  # C, in units of a row's length times a residual
     learning_rate: float
     momentum: float
-    shrinkage: float  # of weights in each step, beside the noise
+    weight_scale: float  # how large weights are expected to be: what noise exceeds beside it is shrunk
     moments_share: Fraction  # of μ², for the column sums
 
     @property
@@ -365,11 +371,12 @@ class Path:
         noise = sigma / self.unit  # of a mean gradient, in each step
         self.noise = noise
         overall = noise / settings.steps**0.5  # of the mean over all steps
-        self.damping = settings.shrinkage * overall
-        self.inverse = 1 / (descent.residuals.curvature * spread + self.damping + descent.penalty / self.size)
-        self.inverse[0] = 1 / descent.residuals.curvature
-        self.decay = np.full(width, self.damping + descent.penalty / self.size)
+        curvature = descent.residuals.curvature * spread
+        least = overall / settings.weight_scale  # where noise is as large as what is learnt
+        shrinkage = least * np.minimum(least / np.maximum(curvature, MIN_CURVATURE), MAX_SHRINKAGE)
+        self.decay = shrinkage + descent.penalty / self.size
         self.decay[0] = 0.0
+        self.inverse = 1 / (curvature + self.decay)
         shape = (descent.residuals.outputs, width)
         self._centred, self._velocity, self._sum, self._steps = np.zeros(shape), np.zeros(shape), np.zeros(shape), 0
 

@@ -6,6 +6,7 @@ parameters of the constructor are kept as they are given and checked by `fit`. s
 unless it asks for its tags.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -33,8 +34,16 @@ from discreet.learn.charging import (
     run_fit,
     to_plain,
 )
-from discreet.learn.features import CategoryFeature, ColumnBounds, Design, Features, Name, NumericFeature, Target
-from discreet.learn.records import ArrayRecords, Records, Rows, to_records
+from discreet.learn.features import (
+    CategoryFeature,
+    ColumnBounds,
+    ColumnSource,
+    Design,
+    Features,
+    NumericFeature,
+    Target,
+)
+from discreet.learn.records import Records, Rows, to_records
 from discreet.ledger.chain import LedgerAccount
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
@@ -119,6 +128,7 @@ class PrivateEstimator(ABC):
         a retry free, for records of a session. `bits` are for tests: with any but the system's the model says so.
         """
         refuse_options(others)
+        refuse_search()
         records = to_records(X, y)
         declared = self._declare(records)
         records.check(declared.features, declared.target)
@@ -137,6 +147,7 @@ class PrivateEstimator(ABC):
     def _keep(self, declared: Declared, fitted: Fitted) -> None:
         self._declared_features, self._declared_target = declared.features, declared.target
         self._fitted, self.event_, self.cost_ = fitted, fitted.event, fitted.cost
+        self._session_account = declared.payer.account if isinstance(declared.payer, Session) else declared.payer
         self.n_features_in_ = len(declared.features.names)
         names = declared.features.names
         if all(isinstance(name, str) for name in names):
@@ -165,18 +176,15 @@ class PrivateEstimator(ABC):
         """Read the parameters. Whatever they lack or contradict is refused here, before any charge."""
         payer = self._find_payer(records)
         bounds, categories = self.bounds, self.categories
-        if records is not None and bounds is None and categories is None:
-            bounds, categories = records.declared_bounds(), records.declared_categories()
-        if bounds is None and not categories:
+        if records is not None and records.declared_bounds() is not None:
+            bounds, categories = merge_declarations(records, bounds, categories)
+        if not bounds and not categories:
             raise BadParameter(
                 "bounds", "missing", "they are declared, never read off the data",
                 'give bounds={"age": (17, 90)} for numbers and categories={"sex": ("F", "M")} for texts; '
                 "for an array, one pair for all columns or a list of pairs",
             )  # fmt: skip
-        count = None if records is None else records.column_count
-        if records is not None and count is None and not isinstance(bounds, Mapping | None):
-            raise BadParameter("bounds", repr(bounds), "the columns have names", 'give bounds={"age": (17, 90)}')
-        features = Features.of(bounds, categories, count)
+        features = Features.of(bounds, categories, () if records is None else records.columns)
         return Declared(
             records, features, self._read_target(records), payer, read_neighbours(self.neighbours, payer),
             self._read_expected(), 1 if records is None else records.max_rows,
@@ -214,7 +222,13 @@ class PrivateEstimator(ABC):
 
     def _encode(self, X: Any) -> Design:
         """Return the design of rows to predict for, which are the caller's own."""
-        return self._require_fitted()._declared_features.encode(X)
+        features = self._require_fitted()._declared_features
+        table = ColumnSource.of(X)
+        if table.count != self.n_features_in_:
+            name, expected = type(self).__name__, self.n_features_in_
+            reason = f"X has {table.count} features, but {name} is expecting {expected} features as input"
+            raise BadParameter("X", "of another shape", reason, "give the columns that the model was fitted on")
+        return features.encode(X)
 
     def _require_fitted(self) -> Self:
         if not self.__sklearn_is_fitted__():
@@ -236,9 +250,7 @@ class PrivateEstimator(ABC):
         from discreet.ledger.certificate import make_certificate
 
         fitted = self._require_fitted()._fitted
-        account = self.account.account if isinstance(self.account, Session) else self.account
-        own = getattr(self, "_session_account", None)
-        account = own if own is not None else account
+        account = getattr(self, "_session_account", None)
         if not isinstance(account, LedgerAccount):
             raise BadParameter("account", "not in a ledger", "only a ledger's fits have a certificate", "fit with a ledger")
         reference = fitted.reference
@@ -274,6 +286,7 @@ class PrivateEstimator(ABC):
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted model with the same parameters and the same account: an account is never copied."""
+        refuse_search()
         return type(self)(**{name: v if name == "account" else deepcopy(v) for name, v in self.get_params().items()})
 
     def __getstate__(self) -> dict[str, Any]:
@@ -308,15 +321,40 @@ class PrivateEstimator(ABC):
         return f"<{type(value).__name__}>" if name == "account" else repr(value)
 
 
+def refuse_search() -> None:
+    """Refuse to be copied or fitted by scikit-learn's searches and cross-validation.
+
+    Each of their fits would be a debit, and their scores are exact: the best of ten fits costs ten, and then leaks. They
+    have no hook by which a model could decline, so the callers are looked up.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            raise BadParameter(
+                "search", "scikit-learn's", "each of its fits would be charged, and its scores are exact, so not private",
+                "choose settings with discreet.learn.select, which charges one debit for all fits",
+            )  # fmt: skip
+        frame = frame.f_back  # type: ignore[assignment]
+
+
 def make_not_fitted(model: PrivateEstimator) -> Exception:
     """Return the error of a model that is not fitted: scikit-learn's own where that is loaded, which its tools catch."""
-    import sys
-
     message = f"This {type(model).__name__} instance is not fitted yet. Call fit(X, y) first."
     loaded = sys.modules.get("sklearn.exceptions")
     if loaded is not None:
         return loaded.NotFittedError(message)  # type: ignore[no-any-return]
     return NotFitted(message)
+
+
+def merge_declarations(records: Records, bounds: Any, categories: Any) -> tuple[Any, Any]:
+    """Return the bounds and categories of a policy, where the model has none of its own for a column."""
+    if not isinstance(bounds, Mapping | None):
+        raise BadParameter("bounds", repr(bounds), "the columns have names", 'give bounds={"age": (17, 90)}')
+    own = {**(bounds or {}), **(categories or {})}
+    policy_bounds, policy_keys = records.declared_bounds() or {}, records.declared_categories() or {}
+    merged = {name: each for name, each in policy_bounds.items() if name not in own} | dict(bounds or {})
+    keys = {name: each for name, each in policy_keys.items() if name not in own} | dict(categories or {})
+    return merged, keys
 
 
 REFUSED_OPTIONS = {
@@ -361,4 +399,4 @@ def read_target_bounds(bounds: Any, records: Records | None) -> NumericFeature:
     return NumericFeature("target", lower, upper)
 
 
-__all__ = ["ArrayRecords", "Declared", "Name", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]
+__all__ = ["Declared", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]

@@ -41,8 +41,11 @@ from discreet.units import Neighbours
 STEPS = 30
 LEARNING_RATE = 0.1
 MOMENTUM = 0.9
-SHRINKAGE = 0.3
-"""How strongly weights are pulled to zero, in parts of the noise of the gradient."""
+CLASS_SCALE = 2.0
+"""How large the weights of a class are expected to be, in logits over the range of a column: for shrinkage."""
+
+NUMBER_SCALE = 0.15
+"""How large those of a number are expected to be, in parts of its range."""
 
 MOMENTS_SHARE = Fraction(1, 20)
 """The share of μ² for column sums; the gradients get the rest."""
@@ -50,7 +53,7 @@ MOMENTS_SHARE = Fraction(1, 20)
 CLASS_CLIP = Fraction(3, 10)
 """The residual of a class, from −1 to 1, at which a record of typical length is clipped."""
 
-NUMBER_CLIP = Fraction(3, 20)
+NUMBER_CLIP = Fraction(1, 10)
 """The residual of a number, in parts of its range, likewise."""
 
 MAX_STEPS = 10_000
@@ -61,7 +64,7 @@ def measure_typical_length(features: Features) -> Fraction:
     """Return the length of a row with numbers spread evenly over their bounds, up to a 64th: from the declaration alone.
 
     >>> measure_typical_length(Features.of({"age": (0, 100)}, {"sex": ("F", "M")}))
-    Fraction(93, 64)
+    Fraction(23, 16)
     """
     square = 1 + Fraction(len(features.numbers), 12) + len(features.categories)
     return Fraction(round(nearest_float(square) ** 0.5 * 64), 64)
@@ -79,10 +82,6 @@ class LinearModel(PrivateEstimator):
     def _make_residuals(self, declared: Declared) -> Residuals:
         raise NotImplementedError
 
-    @property
-    def _shrinkage(self) -> float:
-        return SHRINKAGE
-
     def _make_descent(self, declared: Declared) -> Descent:
         steps = STEPS if self.steps is None else check_int(self.steps, "steps", 1)
         if steps > MAX_STEPS:
@@ -92,7 +91,8 @@ class LinearModel(PrivateEstimator):
             clip = read_positive(self.clip, "clip")
         if clip > MAX_CLIP or clip < Fraction(1, 1 << 12):
             raise BadParameter("clip", nearest_float(clip), "out of reach of the grid", "give a number from 0.001 to 16")
-        settings = Settings(steps, clip, LEARNING_RATE, MOMENTUM, self._shrinkage, MOMENTS_SHARE)
+        scale = NUMBER_SCALE if isinstance(declared.target, NumericFeature) else CLASS_SCALE
+        settings = Settings(steps, clip, LEARNING_RATE, MOMENTUM, scale, MOMENTS_SHARE)
         return Descent(declared.features, self._make_residuals(declared), settings)
 
     def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
@@ -194,7 +194,8 @@ class ClassifierMixin:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
-        return cast("NDArray[Any]", self.classes_[self.predict_proba(X).argmax(axis=1)])
+        found = self.predict_proba(X).argmax(axis=1)
+        return cast("NDArray[Any]", self.classes_[found])
 
 
 def choose_residuals(target: Target) -> Residuals:
