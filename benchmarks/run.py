@@ -17,6 +17,7 @@ from benchmarks import (  # noqa: E402
     asking,
     auditing,
     engines,
+    learn,
     ledger,
     local,
     noise,
@@ -42,6 +43,7 @@ SUBJECTS = {
     "streams": streams.SECTIONS,
     "synthesis": synthesis.SECTIONS,
     "tabulation": tabulation.SECTIONS,
+    "learning": learn.SECTIONS,
 }
 
 
