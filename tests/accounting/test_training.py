@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,3 +149,38 @@ def test_more_noise_costs_less_and_more_steps_cost_more():
     assert not noise_is_in_units_of_the_clipping_norm(
         lambda _, schedule: training.make_training_event(Fraction(1), schedule)
     )
+
+
+def replaced_delta(rate: float, sigma: float, epsilon: float) -> float:
+    """δ of one step between two data sets with opposite gradients in place of one record, by quadrature."""
+    x, step = np.linspace(-12 * sigma, 12 * sigma, 200_001, retstep=True)
+    density = [np.exp(-(((x - at) / sigma) ** 2) / 2) / (sigma * np.sqrt(2 * np.pi)) for at in (-1, 0, 1)]
+    one, other = ((1 - rate) * density[1] + rate * density[i] for i in (0, 2))
+    return float(np.clip(one - np.exp(epsilon) * other, 0, None).sum() * step)
+
+
+POINTS = [(rate, sigma, epsilon) for rate in (0.1, 0.5) for sigma in (0.7, 2.0) for epsilon in (0.0, 0.05, 0.3, 1.0)]
+
+
+def test_the_delta_of_a_replaced_record_covers_opposite_gradients():
+    for rate, sigma, at in POINTS:
+        event = dpsgd(sigma=sigma, rate=rate, steps=1, neighbours="replace")
+        assert replaced_delta(rate, sigma, at) <= discreet.delta(event, at).upper * (1 + 1e-6)
+
+
+def test_half_the_epsilon_without_the_factor_would_be_too_little():
+    """Mutants: the curve of one record at the same ε, or at half of it."""
+    for part in (1, 2):
+        covered = [
+            replaced_delta(rate, sigma, at)
+            <= discreet.delta(dpsgd(sigma=sigma, rate=rate, steps=1), Fraction(at) / part).upper
+            for rate, sigma, at in POINTS
+        ]
+        assert not all(covered)
+
+
+def test_a_chain_of_neighbours_bounds_a_replaced_record_of_a_long_run():
+    run: dict[str, Any] = {"sigma": 1.1, "batch": 256, "n": 60_000, "epochs": 60}
+    one, two = (discreet.epsilon(dpsgd(**run, neighbours=name), 1e-5) for name in ("add-remove", "replace"))
+    assert one.upper < two.upper < 2.4 * one.upper
+    assert discreet.delta(dpsgd(**run, neighbours="replace"), two.upper).upper <= 1e-5

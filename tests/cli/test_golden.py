@@ -47,7 +47,7 @@ discreet local collection colours --values red,green --epsilon 2 --lifetime 10
 discreet publish tables.toml --to tabulated --yes
 """
 
-WARDS = "--unit id --keys ward=north,south"
+WARDS = "--policy visits.toml"
 OPEN_STREAM = (
     f'discreet stream open visits.csv "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" {WARDS} --name visits '
     "--time day --start 2026-03-01 --steps 92 --at-most 3 --apart 7 --epsilon 1 --ledger streams.ledger"
@@ -233,7 +233,7 @@ def compare(path: Path, found: Any) -> None:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the example, a policy, a ledger with an answer and a quarantined source, and forged documents."""
     folder = tmp_path_factory.mktemp("prepared")
-    for name in ("people.csv", "publish.toml", "tables.toml", "visits.csv"):
+    for name in ("people.csv", "publish.toml", "tables.toml", "visits.csv", "visits.toml"):
         shutil.copy(EXAMPLES / name, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -129,7 +129,7 @@ def read_rate(*, batch: int | None, n: int | None, rate: Number | str | None) ->
     if rate is not None:
         for name, value in (("batch", batch), ("n", n)):
             if value is not None:
-                raise BadParameter(name, f"{value:,}", "rate is given too", "give rate= alone, or batch= and n=")
+                raise BadParameter(name, value, "rate is given too", "give rate= alone, or batch= and n=")
         exact = read_number(rate, "rate")
         if not 0 < exact <= 1:
             raise BadParameter("rate", format_decimal(exact), "not a probability", "give one above 0 and at most 1")
@@ -155,7 +155,7 @@ def read_steps(rate: Fraction, *, epochs: Number | str | None, steps: int | None
     if epochs is None and steps is None:
         return None
     if epochs is not None and steps is not None:
-        raise BadParameter("steps", f"{steps:,}", "epochs is given too", "give one of the two")
+        raise BadParameter("steps", steps, "epochs is given too", "give one of the two")
     if steps is not None:
         name, count = "steps", check_int(steps, "steps", 1)
     else:

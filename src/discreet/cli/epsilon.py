@@ -85,7 +85,7 @@ def _print_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
     (event, notes), at = parse_with_notes(expression), parse_number(epsilon, "epsilon")
     bounds = certified_delta(event, at)
     if as_json:
-        print_json({"delta": to_json_interval(bounds), "epsilon": float(at)})
+        print_json({"delta": to_json_interval(bounds), "epsilon": float(at), **_list_notes(notes)})
         return
     row = ("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")
     print_table(f"δ at ε = {float(at):g}", ["guarantee", "δ"], [row])
@@ -105,7 +105,9 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
     if plot:
         _draw_curve(event, target, plot)
     if as_json:
-        print_json({"epsilon": to_json_interval(bounds), "delta": float(target), "readings": guarantees})
+        print_json(
+            {"epsilon": to_json_interval(bounds), "delta": float(target), "readings": guarantees, **_list_notes(notes)}
+        )
         return
     interval = "∞" if bounds.lower == inf else f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]"
     rows, best = [("certified", interval, "")], float(bounds)
@@ -123,6 +125,10 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
         )
     if plot:
         print_styled(f"Picture written to {plot}.")
+
+
+def _list_notes(notes: tuple[str, ...]) -> dict[str, list[str]]:
+    return {"notes": list(notes)} if notes else {}
 
 
 def _print_notes(expression: str, notes: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from discreet import __version__, ledger, noise, session
 from discreet import query as queries
 from discreet._numbers import Number
-from discreet.accounting.cost import Budget, Remaining, warn_of_weak_budget
+from discreet.accounting.cost import Budget, Cost, Remaining, warn_of_weak_budget
 from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
@@ -187,6 +187,17 @@ class Session(Asking):
     def list_notes(self, *, grouped: bool) -> tuple[str, ...]:
         """What is not declared about the source, as far as it concerns queries with groups, or without."""
         return self.notes if grouped or self.ungrouped_notes is None else self.ungrouped_notes
+
+    def list_plan_notes(self, cost: Cost, asked: Fraction | None, what: str, *, grouped: bool = True) -> tuple[str, ...]:
+        """What is said of a plan that is charged as one, as of a query: what is not declared about the source, why its cost
+        is another ε than was asked for, and what the budget does not promise. `what` is the plan in words: "these tables
+        together"; `asked` is None where an error was asked for, and no ε."""
+        why_other = None if asked is None else cost.explain_epsilon(asked, what)
+        return (
+            *self.list_notes(grouped=grouped),
+            *([] if why_other is None else [why_other]),
+            *self.budget_warnings,
+        )
 
     def list_account_notes(self) -> tuple[str, ...]:
         """What is to be said of the account: that its budget promises next to nothing, that others add up with it."""
