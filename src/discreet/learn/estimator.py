@@ -66,7 +66,7 @@ class StoredWithoutAccount:
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """All that is public about a fit before any row is read."""
 
     records: Records | None  # None: a quote
@@ -76,6 +76,9 @@ class Declared:
     neighbours: Neighbours
     expected: int
     max_rows: int = 1
+
+
+Declared = Declaration
 
 
 class PrivateEstimator(ABC):
@@ -100,19 +103,19 @@ class PrivateEstimator(ABC):
     # -- what a model adds ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         """Return what is released, and how far one unit moves it. Checks the model's own parameters."""
 
     @abstractmethod
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         """Return the shapes of what is released. They do not depend on the rows."""
 
     @abstractmethod
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         """Compute exact integer sums of the rows, and add noise. Runs after the debit: no row may make it fail."""
 
     @abstractmethod
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         """Set what the model shows, from what was released alone."""
 
     def _read_target(self, records: Records | None) -> Target:
@@ -144,7 +147,7 @@ class PrivateEstimator(ABC):
         self._show(declared, plan, fitted.released)
         return self
 
-    def _keep(self, declared: Declared, fitted: Fitted) -> None:
+    def _keep(self, declared: Declaration, fitted: Fitted) -> None:
         self._declared_features, self._declared_target = declared.features, declared.target
         self._fitted, self.event_, self.cost_ = fitted, fitted.event, fitted.cost
         self._session_account = declared.payer.account if isinstance(declared.payer, Session) else declared.payer
@@ -168,11 +171,11 @@ class PrivateEstimator(ABC):
         """What a fit will cost: ε at δ, and what remains of the account's budget. Nothing is charged."""
         return self.plan.cost
 
-    def _plan(self, declared: Declared, vectors: Sequence[NoisyVector]) -> FitPlan:
+    def _plan(self, declared: Declaration, vectors: Sequence[NoisyVector]) -> FitPlan:
         what = f"{type(self).__name__}"
         return plan_fit(vectors, make_terms(self.epsilon, self.delta, declared.payer, what), declared.payer)
 
-    def _declare(self, records: Records | None) -> Declared:
+    def _declare(self, records: Records | None) -> Declaration:
         """Read the parameters. Whatever they lack or contradict is refused here, before any charge."""
         payer = self._find_payer(records)
         bounds, categories = self.bounds, self.categories
@@ -185,7 +188,7 @@ class PrivateEstimator(ABC):
                 "for an array, one pair for all columns or a list of pairs",
             )  # fmt: skip
         features = Features.of(bounds, categories, () if records is None else records.columns)
-        return Declared(
+        return Declaration(
             records, features, self._read_target(records), payer, read_neighbours(self.neighbours, payer),
             self._read_expected(), 1 if records is None else records.max_rows,
         )  # fmt: skip
@@ -360,7 +363,7 @@ def merge_declarations(records: Records, bounds: Any, categories: Any) -> tuple[
 REFUSED_OPTIONS = {
     "sample_weight": "weights of records would change how far one of them moves a sum",
     "warm_start": "each fit starts anew, and is paid anew",
-    "random_state": "noise whose seed is known protects nobody",
+    "random_state": "noise whose seed is known protects no person",
     "class_weight": "weights of records would change how far one of them moves a sum",
 }
 
@@ -399,4 +402,4 @@ def read_target_bounds(bounds: Any, records: Records | None) -> NumericFeature:
     return NumericFeature("target", lower, upper)
 
 
-__all__ = ["Declared", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]
+__all__ = ["Declaration", "Declared", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]

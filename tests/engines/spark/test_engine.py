@@ -27,7 +27,12 @@ from discreet.local.counting import count_reports
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
 from tests.support import engine_hierarchies
-from tests.support.conformance import find_contribution_differences, find_differences, find_join_differences
+from tests.support.conformance import (
+    find_contribution_differences,
+    find_differences,
+    find_join_differences,
+    find_record_differences,
+)
 from tests.support.engine_differences import column_definitions, find_unexpected_kinds
 from tests.support.engine_hierarchies import CONDITIONAL, PEOPLE, check_hierarchy
 from tests.support.engine_sessions import DECLARED, count_by_dept, read_totals
@@ -111,6 +116,7 @@ def check_totals(session: SparkSession) -> None:
     assert find_differences(partial(open_world, session), range(100, 110), 2) == []
     assert find_join_differences(partial(open_world, session), range(3), 1) == []
     assert find_contribution_differences(partial(open_world, session), range(100, 105), 2) == []
+    assert find_record_differences(partial(open_world, session), range(100, 105)) == []
 
 
 def check_units(session: SparkSession) -> None:
