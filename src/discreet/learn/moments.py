@@ -41,7 +41,7 @@ from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
 from discreet.events import NO_EVENT
 from discreet.learn.charging import FitPlan, NoisyVector, Payer, Released
-from discreet.learn.estimator import Declared, PrivateEstimator
+from discreet.learn.estimator import Declared, PrivateEstimator, refuse_options
 from discreet.learn.features import HALF, ColumnBounds, Design, Features, Ints, Name, NumericFeature
 from discreet.learn.naive_bayes import bound_sums, list_sums, read_sums, require_numbers
 from discreet.learn.records import Rows, to_records
@@ -504,13 +504,18 @@ class StandardScaler(PrivateEstimator):
         """Fit by the declared bounds, or, with `epsilon`, by noisy sums for one debit."""
         if self.epsilon is not None:
             return super().fit(X, None, **options)
+        refuse_options({name: each for name, each in options.items() if name not in ("bits", "id")})
         records = to_records(X)
         declared = self._declare(records)
         records.check(declared.features, None)
         require_numbers(declared, "only numbers are scaled", "leave them out")
+        names = declared.features.names
         self._declared_features, self._declared_target = declared.features, None
-        self.event_, self.n_features_in_ = NO_EVENT, len(declared.features.names)
-        vars(self).pop("cost_", None)
+        self.event_, self.n_features_in_ = NO_EVENT, len(names)
+        for name in ("cost_", "feature_names_in_"):
+            vars(self).pop(name, None)
+        if all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, object)
         scales = list_scales(declared.features)
         self._set_scales(declared.features, scales.middles, scales.halves)
         return self

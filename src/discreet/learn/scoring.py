@@ -73,7 +73,8 @@ class Classifying:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of each row. The rows are the caller's own."""
-        labels: NDArray[Any] = self.classes_[choose_first_best(self._score(X))]
+        best = choose_first_best(self._score(X))
+        labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
