@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 DIFFPRIVLIB = ["diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy<2.3"]
 INTERPRET = ["interpret-core==0.7.8", "scikit-learn==1.7.2", "pandas", "joblib"]
 EPSILONS, DELTA, SEEDS = (0.1, 0.5, 1, 3), 1e-6, 20
-PEER_SEEDS = {"peer_diffprivlib.py": 10, "peer_interpret.py": 4}
+PEER_SEEDS = {"peer_diffprivlib.py": 6, "peer_interpret.py": 3}
 """Peers take seconds for a fit: their means are over fewer runs."""
 GOAL_SECONDS = 0.5
 
