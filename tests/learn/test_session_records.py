@@ -249,3 +249,20 @@ def test_arrays_can_be_charged_to_a_session_or_an_account(people: Path, tmp_path
             model.fit(X, y, id="again")
         with pytest.raises(BudgetExceeded):
             model.set_params(epsilon=2).fit(X, y)
+
+
+def test_a_service_hands_out_no_records() -> None:
+    from discreet.remote.client import RemoteSession
+
+    with pytest.raises(BadParameter, match="where the rows are"):
+        RemoteSession.records(object(), "age")  # type: ignore[arg-type]
+
+
+def test_discreet_is_imported_without_models() -> None:
+    import subprocess
+    import sys
+
+    program = "import sys, discreet; assert not any(name.startswith('discreet.learn') for name in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    program = "import sys, discreet.learn as l; l.Additive, l.Ridge; assert 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -13,7 +13,7 @@ by one: √(1 + F). Its residual, clipped, is added to the same cells: `descent`
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MethodType
 from typing import Any, Literal
@@ -268,28 +268,33 @@ class Additive(ClassifierMixin, PrivateEstimator):
         features = declared.features
         binned_features, binned = bin_features(features), bin_rows(rows.design)
         whole = Rows(Design(binned_features, np.empty((len(binned), 0), np.int32), binned), rows.target, rows.present)
-        counting = Descent(binned_features, choose_residuals(declared.target), self._make_settings(declared))
+        counting = self._make_descent(declared, binned_features)
         exact = counting.sum_columns(IntegerRows.of(whole)) // ONE
         counts = noises["counts"].release(exact, bits)
         merged = self._merge(declared, counts, noises)
-        descent = Descent(merged.features, counting.residuals, counting.settings)
+        descent = replace(counting, features=merged.features)
         prepared = IntegerRows.of(Rows(merged.encode(binned), rows.target, rows.present))
         found = descent.release_gradients(prepared, merged.counts, noises["gradients"], bits)
         gradients = np.zeros(self._list_shapes(declared)["gradients"], np.int64)
         gradients[:, :, : found.shape[2]] = found  # the rest is 0, without noise, because there are no such bins
         return {"counts": counts, "gradients": gradients}
 
+    def _make_descent(self, declared: Declaration, features: Features) -> Descent:
+        residuals = choose_residuals(declared.target)
+        return Descent(features, residuals, self._make_settings(declared), expected=declared.expected)
+
     def _merge(self, declared: Declaration, counts: Ints, noises: Mapping[str, Gaussian]) -> Merged:
         """Merge bins, from noisy counts alone."""
-        settings, curvature = self._make_settings(declared), choose_residuals(declared.target).curvature
-        bins = choose_bins(settings, curvature, max(float(counts[0]), 1.0), float(noises["gradients"].sigma))
+        descent = self._make_descent(declared, declared.features)
+        size = max(float(counts[0]), descent.least_size)
+        bins = choose_bins(descent.settings, descent.residuals.curvature, size, float(noises["gradients"].sigma))
         numbers = len(declared.features.numbers)
         return Merged.of(bin_features(declared.features), numbers, counts, float(noises["counts"].sigma), bins)
 
     def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         features = declared.features
         merged = self._merge(declared, released["counts"], plan.noises)
-        descent = Descent(merged.features, choose_residuals(declared.target), self._make_settings(declared))
+        descent = self._make_descent(declared, merged.features)
         gradients = released["gradients"][:, :, : merged.features.width]
         path = descent.follow({"moments": merged.counts, "gradients": gradients}, float(plan.noises["gradients"].sigma))
         self._merged, self._weights = merged, path.result

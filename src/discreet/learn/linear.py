@@ -10,6 +10,7 @@ data and on data sets that come with scikit-learn, not on those that the benchma
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -93,7 +94,7 @@ class LinearModel(PrivateEstimator):
             raise BadParameter("clip", nearest_float(clip), "out of reach of the grid", "give a number from 0.001 to 16")
         scale = NUMBER_SCALE if isinstance(declared.target, NumericFeature) else CLASS_SCALE
         settings = Settings(steps, clip, LEARNING_RATE, MOMENTUM, scale, MOMENTS_SHARE)
-        return Descent(declared.features, self._make_residuals(declared), settings)
+        return Descent(declared.features, self._make_residuals(declared), settings, expected=declared.expected)
 
     def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         descent, settings = self._make_descent(declared), self._make_descent(declared).settings
@@ -219,7 +220,7 @@ class LogisticRegression(ClassifierMixin, LinearModel):
         bounds: The range of each column of numbers: {"age": (17, 90)}. For an array one pair, or a list of pairs.
         categories: The keys of each column of categories: {"sex": ("F", "M")}. All other values are one category, "other".
         classes: The classes, in the order of the columns of `predict_proba`. Records of other classes do not count.
-        expected: About how many records there are: a public guess.
+        expected: About how many records there are: a public guess. The noisy count is taken for a quarter of it at least.
         steps: How many gradients are released. The default serves every ε.
         clip: How far one record moves a gradient sum at most.
         neighbours: "add-remove" one unit, or "replace" one; a session has its own.
@@ -348,7 +349,7 @@ class Ridge(LinearRegression):
         penalty = read_decimal(self.alpha, "alpha")
         if penalty < 0:
             raise BadParameter("alpha", self.alpha, "a penalty is not negative", "give 0 or more")
-        return Descent(found.features, found.residuals, found.settings, nearest_float(penalty))
+        return replace(found, penalty=nearest_float(penalty))
 
 
 __all__ = ["LinearRegression", "LogisticRegression", "Ridge"]
