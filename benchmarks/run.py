@@ -18,6 +18,7 @@ from benchmarks import (  # noqa: E402
     auditing,
     census_scale,
     engines,
+    learn,
     ledger,
     local,
     noise,
@@ -44,6 +45,7 @@ SUBJECTS = {
     "synthesis": synthesis.SECTIONS,
     "tabulation": tabulation.SECTIONS,
     "hierarchies": census_scale.SECTIONS,
+    "learning": learn.SECTIONS,
 }
 
 

@@ -9,8 +9,13 @@ if TYPE_CHECKING:
     from discreet.learn.charging import RepeatedFit
     from discreet.learn.estimator import PrivateEstimator
     from discreet.learn.features import Features
+    from discreet.learn.kmeans import KMeans
     from discreet.learn.linear import LinearRegression, LogisticRegression, Ridge
+    from discreet.learn.metrics import Metric, Metrics, release_metrics
+    from discreet.learn.moments import PCA, Moments, StandardScaler
+    from discreet.learn.naive_bayes import BinnedNB, GaussianNB
     from discreet.learn.records import Records
+    from discreet.learn.selection import Selected, select
 
 __getattr__, __dir__ = export_lazily(
     globals(),
@@ -19,19 +24,35 @@ __getattr__, __dir__ = export_lazily(
         "discreet.learn.charging": "RepeatedFit",
         "discreet.learn.estimator": "PrivateEstimator",
         "discreet.learn.features": "Features",
+        "discreet.learn.kmeans": "KMeans",
         "discreet.learn.linear": "LinearRegression LogisticRegression Ridge",
+        "discreet.learn.metrics": "Metric Metrics release_metrics",
+        "discreet.learn.moments": "PCA Moments StandardScaler",
+        "discreet.learn.naive_bayes": "BinnedNB GaussianNB",
         "discreet.learn.records": "Records",
+        "discreet.learn.selection": "Selected select",
     },
 )
 
 __all__ = [
+    "PCA",
     "Additive",
+    "BinnedNB",
     "Curve",
     "Features",
+    "GaussianNB",
+    "KMeans",
     "LinearRegression",
     "LogisticRegression",
+    "Metric",
+    "Metrics",
+    "Moments",
     "PrivateEstimator",
     "Records",
     "RepeatedFit",
     "Ridge",
+    "Selected",
+    "StandardScaler",
+    "release_metrics",
+    "select",
 ]

@@ -42,6 +42,7 @@ from discreet.learn.features import (
 )
 from discreet.learn.linear import MAX_CLIP, MAX_STEPS, ClassifierMixin, choose_residuals, multiply_design
 from discreet.learn.records import Records, Rows
+from discreet.learn.scoring import score_linear_model
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.query.schema import Key
@@ -336,6 +337,10 @@ class Additive(ClassifierMixin, PrivateEstimator):
     def _score_rows(self, X: Any) -> Floats:
         design = self._encode(X)
         return multiply_design(self._merged.encode(bin_rows(design)), self._weights)
+
+    def score_rows(self, design: Design) -> Floats:
+        """Return scores for private metrics: each row's on its own, to the last bit."""
+        return score_linear_model(self._merged.encode(bin_rows(design)), self._weights, self._declared_target)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; for numbers the prediction, clamped to the bounds of the target."""

@@ -33,6 +33,7 @@ from discreet.learn.descent import (
 from discreet.learn.estimator import Declaration, PrivateEstimator, read_classes, read_target_bounds
 from discreet.learn.features import ONE, CategoryFeature, ColumnBounds, Design, Features, NumericFeature, Target
 from discreet.learn.records import Records, Rows
+from discreet.learn.scoring import score_linear_model
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.query.schema import Key
@@ -146,6 +147,10 @@ class LinearModel(PrivateEstimator):
         """Return the logits of rows to predict for, one column for each class or output."""
         design = self._encode(X)
         return multiply_design(design, self._weights)
+
+    def score_rows(self, design: Design) -> Floats:
+        """Return scores for private metrics: each row's on its own, to the last bit."""
+        return score_linear_model(design, self._weights, self._declared_target)
 
 
 def multiply_design(design: Design, weights: Floats) -> Floats:
