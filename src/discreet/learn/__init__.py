@@ -1,0 +1,1 @@
+"""Private training and private models."""
