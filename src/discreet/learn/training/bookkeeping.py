@@ -27,7 +27,8 @@ from discreet.learn.training.quantise import (
     Dense,
     Factors,
     Gradient,
-    Sequence,
+    Positions,
+    Total,
     Whole,
     clip_and_quantise,
     gather_rows,
@@ -35,6 +36,8 @@ from discreet.learn.training.quantise import (
 
 Loss: TypeAlias = Callable[[Any, Any], Tensor]
 Method: TypeAlias = Literal["book-keeping", "vmap"]
+SMALL = 1 << 9
+"""Parameters of at most so many numbers are handled as one: their gradients are multiplied out, side by side."""
 DENSE_LIMIT = 1 << 23
 """Up to so many numbers a chunk's gradients over positions are multiplied out: it is quicker than their inner products."""
 
@@ -79,7 +82,7 @@ class GradientModel:
     def of(cls, model: nn.Module, loss: Loss, clip: float, method: Method | None = None) -> "GradientModel":
         """Copy the model; take book-keeping if it knows every trained layer, unless a method is given."""
         own = copy.deepcopy(model)
-        trained = list_trained(own)
+        trained = dict(sorted(list_trained(own).items(), key=lambda item: item[1].numel() <= SMALL))  # small ones last
         layers = [each for each in own.modules() if any(p.requires_grad for p in each.parameters(recurse=False))]
         chosen: Method = method or ("book-keeping" if all(map(is_known, layers)) else "vmap")
         for each in own.modules():
@@ -103,24 +106,41 @@ class GradientModel:
         """How many numbers are trained."""
         return sum(self.sizes)
 
+    @property
+    def part_sizes(self) -> list[int]:
+        """How many numbers each part of a total has: one part for each large parameter, one for all small ones."""
+        large = [size for size in self.sizes if size > SMALL]
+        small = self.size - sum(large)
+        return [*large, small] if small else large
+
+    def new_total(self) -> Total:
+        """Return a total of contributions, at zero."""
+        return Total(self.part_sizes)
+
+    def split_parts(self, total: Tensor) -> tuple[Tensor, ...]:
+        """Return the views of a vector that belong to the parts of a total."""
+        return total.split(self.part_sizes)
+
     def split(self, total: Tensor) -> tuple[Tensor, ...]:
         """Return the views of a vector that belong to the trained parameters."""
         return total.split(list(self.sizes))
 
     def gradients(self, features: Tensor, targets: Tensor) -> list[Gradient]:
-        """Return the gradients of a chunk's records, in the order of `parameters`."""
-        return self._keep_books(features, targets) if self.method == "book-keeping" else self._map(features, targets)
+        """Return the gradients of a chunk's records, in the order of `parameters`; those of small ones are one."""
+        keeps_books = self.method == "book-keeping"
+        found = self._keep_books(features, targets) if keeps_books else self._map(features, targets)
+        small = [each.values for each in found if isinstance(each, Dense) and each.values.shape[1] <= SMALL]
+        return [*found[: len(found) - len(small)], *([Dense(torch.cat(small, 1))] if small else [])]
 
     def contributions(self, features: Tensor, targets: Tensor, valid: Tensor) -> list[Whole]:
-        """Return the clipped gradients of a chunk's records as whole numbers, in the order of `parameters`."""
+        """Return the clipped gradients of a chunk's records as whole numbers, in the order of `gradients`."""
         with torch.no_grad():
             return clip_and_quantise(self.gradients(features, targets), self.clip, valid)
 
-    def add_chunk(self, total: Tensor, features: Tensor, targets: Tensor, valid: Tensor) -> None:
-        """Add the sum of a chunk's contributions to a vector of int64."""
+    def add_chunk(self, total: Total, features: Tensor, targets: Tensor, valid: Tensor) -> None:
+        """Add a chunk's contributions to a total."""
         with torch.no_grad():
-            for part, whole in zip(self.split(total), self.contributions(features, targets, valid), strict=True):
-                whole.add_to(part)
+            total.add(self.contributions(features, targets, valid), len(features))
 
     def _note_use(self, layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         if not output.requires_grad:
@@ -143,8 +163,8 @@ class GradientModel:
         return [_merge(parts[id(each)], each, len(features)) for each in self.parameters]
 
     def _find_shared(self, uses: list[Use]) -> set[int]:
-        """Parameters with several uses: their gradients are multiplied out, so that they can be added."""
-        seen, shared = set[int](), set[int]()
+        """Parameters with several uses, and small ones: their gradients are multiplied out, so that they can be added."""
+        seen, shared = set[int](), {id(each) for each in self.parameters if each.numel() <= SMALL}
         for use in uses:
             for each in use.layer.parameters(recurse=False):
                 (shared if id(each) in seen else seen).add(id(each))
@@ -186,7 +206,7 @@ def list_gradients(use: Use, slope: Tensor, shared: set[int]) -> list[tuple[nn.P
         return _differentiate_norm(layer, given, slope)
     assert isinstance(layer, nn.Linear | nn.Conv2d)
     if isinstance(layer, nn.Conv2d):
-        inputs = F.unfold(given, layer.kernel_size, layer.dilation, layer.padding, layer.stride).mT  # type: ignore[arg-type]
+        inputs = _unfold(layer, given)
         outputs = slope.flatten(2).mT
     else:
         inputs, outputs = given.reshape(len(given), -1, given.shape[-1]), slope.reshape(len(slope), -1, slope.shape[-1])
@@ -196,14 +216,26 @@ def list_gradients(use: Use, slope: Tensor, shared: set[int]) -> list[tuple[nn.P
     return [(layer.weight, _multiply(inputs, outputs, id(layer.weight) in shared)), *found]
 
 
+def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:
+    """Return what each position of a convolution's output is computed from: records × positions × inputs."""
+    (height, width), (down, right), (tall, broad) = layer.kernel_size, layer.stride, layer.dilation
+    top, left = layer.padding  # type: ignore[misc]  # no text: such layers are left to vmap
+    padded = F.pad(given, (left, left, top, top)) if top or left else given
+    windows = padded.unfold(2, tall * (height - 1) + 1, down).unfold(3, broad * (width - 1) + 1, right)
+    windows = windows[..., ::tall, ::broad]  # records × channels × positions (2) × kernel (2)
+    return windows.permute(0, 2, 3, 1, 4, 5).reshape(len(given), windows.shape[2] * windows.shape[3], -1)
+
+
 def _multiply(inputs: Tensor, outputs: Tensor, is_shared: bool) -> Gradient:
     """The gradients Σₜ Gₜ ⊗ Aₜ: as factors for one position, multiplied out where that is small or needed, else a sequence."""
     records, positions, width = inputs.shape
     if not is_shared and positions == 1:
         return Factors(inputs[:, 0], outputs[:, 0])
+    if is_shared and positions == 1:
+        return Dense((outputs[:, 0, :, None] * inputs).flatten(1))
     if is_shared or records * width * outputs.shape[2] <= DENSE_LIMIT:
         return Dense(torch.bmm(outputs.mT, inputs).flatten(1))
-    return Sequence(inputs, outputs)
+    return Positions(inputs, outputs)
 
 
 def _differentiate_embedding(layer: nn.Embedding, places: Tensor, slope: Tensor, is_shared: bool) -> Gradient:
@@ -237,7 +269,7 @@ def check_bookkeeping(gradients: GradientModel, features: Tensor, targets: Tenso
     total = torch.zeros(gradients.size, dtype=torch.float64)
     ones = torch.ones(len(features), dtype=torch.float64)
     with torch.no_grad():
-        for part, each in zip(gradients.split(total), gradients.gradients(features, targets), strict=True):
+        for part, each in zip(gradients.split_parts(total), gradients.gradients(features, targets), strict=True):
             each.add_floats(ones, part, wide=True)
     plain = copy.deepcopy(gradients.model)
     for layer in plain.modules():

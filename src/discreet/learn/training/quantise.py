@@ -11,17 +11,19 @@ factor that aims at C(1 − 2⁻²⁰) a record is almost never dropped. A NaN f
 
 A gradient has one of four forms. `Dense`: one number per parameter and record. `Rows`: the touched rows of an embedding.
 `Factors`: the outer product of activations and output gradients, never multiplied out per record: both factors are integers,
-and their product *is* the contribution, with norm ‖Ã‖·‖G̃‖. `Sequence`: a sum of outer products over positions, whose norm is
-⟨ÃÃᵀ, G̃G̃ᵀ⟩, computed in doubles with a bound on their error. Truncating the factors of a `Sequence` can lengthen their
+and their product *is* the contribution, with norm ‖Ã‖·‖G̃‖. `Positions`: a sum of outer products over positions, whose norm is
+⟨ÃÃᵀ, G̃G̃ᵀ⟩, computed in doubles with a bound on their error. Truncating the factors of a `Positions` can lengthen their
 product, so its norm is computed after truncation.
 
-Sums of `Factors` and `Sequence` are products of matrices in doubles, exact in any order as long as no partial sum reaches
+Sums of `Factors` and `Positions` are products of matrices in doubles, exact in any order as long as no partial sum reaches
 2⁵³: an entry of a partial sum is at most Σᵢ‖Ãᵢ‖‖G̃ᵢ‖ (Cauchy–Schwarz), which `Factors` keep below 2³⁰ for each record and
-`Sequence` below 2⁵³ for each chunk.
+`Positions` below 2⁵³ for each chunk.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,9 +33,13 @@ GRID_BITS = 30
 FACTOR_BITS = 15
 """The norm to which activations are scaled before they are truncated."""
 SQUARED_BOUND = 1 << (2 * GRID_BITS)
-AIMS = (1 - 2.0**-20, 1 - 2.0**-7)
-"""Which share of the clip norm a clipped gradient is scaled to: first, and again if the whole numbers exceed the bound."""
+AIM = 1 - 2.0**-20
+"""The share of the clip norm that a gradient is clipped to, so that rounding does not lift it above the bound."""
+SHRINK = 1 - 2.0**-7
+"""By how much more than its excess a record above the bound is scaled, once."""
 EXACT_DOUBLES = 2.0**53
+TINY = 1e-30
+"""Activations of a smaller norm count as this long."""
 NO_WRAP = 2.0**61
 """Sums of squares whose double is at most this are below 2⁶², so that 64-bit integers hold them."""
 
@@ -46,7 +52,7 @@ class Gradient(ABC):
         """Return ‖g‖² of each record in doubles; not finite where the record has no gradient."""
 
     @abstractmethod
-    def quantise(self, factors: Tensor, keep: Tensor) -> "Whole":
+    def quantise(self, factors: Tensor, keep: Tensor | None) -> "Whole":
         """Return trunc(2³⁰·factor·g) of each record, 0 for those that `keep` leaves out."""
 
     def squared_norms_of_floats(self) -> Tensor:
@@ -62,20 +68,63 @@ class Whole(ABC):
     """The contributions of the records of a chunk to one parameter's sum, as integers."""
 
     @abstractmethod
-    def squared_norms(self) -> Tensor:
-        """Return ‖v‖² of each record as int64, or more; −1 where it is not below 2⁶²."""
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
+        """Return ‖v‖² of each record, or more, as int64; and in doubles, within a factor 2, which tells a sum that wrapped
+        around."""
 
     @abstractmethod
     def drop(self, keep: Tensor) -> None:
         """Set the contributions of records that `keep` leaves out to zero."""
 
     @abstractmethod
-    def add_to(self, total: Tensor) -> None:
-        """Add the sum over records to a vector of int64."""
+    def add_to(self, total: "Part") -> None:
+        """Add the sum over records to a parameter's part of the total."""
 
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
         """Return the integers of each record, for comparisons."""
+
+
+FLUSH_RECORDS = 1 << 21
+"""After so many records the doubles are moved to integers: sums of so many contributions stay below 2⁵²."""
+
+
+class Part(NamedTuple):
+    """One parameter's part of a total."""
+
+    integers: Tensor
+    doubles: Tensor  # whole numbers
+
+
+class Total:
+    """The exact sum of contributions: 64-bit integers, and doubles that hold whole numbers below 2⁵³ until they are moved."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.integers = torch.zeros(sum(sizes), dtype=torch.int64)
+        self._doubles = torch.zeros(sum(sizes), dtype=torch.float64)
+        views = zip(self.integers.split(list(sizes)), self._doubles.split(list(sizes)), strict=True)
+        self._parts = [Part(*each) for each in views]
+        self._records = 0
+
+    def add(self, wholes: "list[Whole]", records: int) -> None:
+        """Add the contributions of a chunk of so many records."""
+        if self._records + records > FLUSH_RECORDS:
+            self._flush()
+        for part, whole in zip(self._parts, wholes, strict=True):
+            whole.add_to(part)
+        self._records += records
+
+    def take(self) -> Tensor:
+        """Return the sum, and start again at zero."""
+        self._flush()
+        found = self.integers.clone()
+        self.integers.zero_()
+        return found
+
+    def _flush(self) -> None:
+        self.integers += self._doubles.to(torch.int64)
+        self._doubles.zero_()
+        self._records = 0
 
 
 def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> list[Whole]:
@@ -85,83 +134,89 @@ def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> 
     """
     norms = torch.stack([each.squared_norms() for each in gradients]).sum(0).sqrt()
     keep = valid & torch.isfinite(norms)
-    aims = torch.full_like(norms, AIMS[0])
-    wholes = _quantise_all(gradients, norms, clip, aims, keep)
-    squared = sum_squared_norms(wholes)
-    fits = (squared >= 0) & (squared <= SQUARED_BOUND)
+    selected = None if bool(keep.all()) else keep
+    factors = clip_factors(norms, clip, selected)
+    wholes = [each.quantise(factors, selected) for each in gradients]
+    fits, squared = check_norms(wholes)
     if bool(fits.all()):
         return wholes
-    shrunk = AIMS[1] * torch.where(squared > 0, SQUARED_BOUND / squared.to(torch.float64), 0.25).sqrt()
-    wholes = _quantise_all(gradients, norms, clip, torch.where(fits, aims, shrunk), keep)
-    squared = sum_squared_norms(wholes)
-    fits = (squared >= 0) & (squared <= SQUARED_BOUND)
+    shrunk = SHRINK * torch.where(squared > SQUARED_BOUND, SQUARED_BOUND / squared, torch.full_like(squared, 0.25)).sqrt()
+    factors = factors * torch.where(fits, torch.ones_like(shrunk), shrunk)
+    wholes = [each.quantise(factors, selected) for each in gradients]
+    fits, _ = check_norms(wholes)
     for each in wholes:
         each.drop(fits)
     return wholes
 
 
-def clip_factors(norms: Tensor, clip: float, aims: Tensor, keep: Tensor) -> Tensor:
+def clip_factors(norms: Tensor, clip: float, keep: Tensor | None) -> Tensor:
     """Return aim·min(1, C/‖g‖)/C of each record, and 0 for those that `keep` leaves out."""
-    factors = aims * torch.clamp(clip / norms, max=1.0) / clip
-    return torch.where(keep, factors, torch.zeros_like(factors))
+    factors = (clip / norms).clamp_(max=1.0).mul_(AIM / clip)
+    return factors if keep is None else torch.where(keep, factors, torch.zeros_like(factors))
 
 
-def _quantise_all(gradients: list[Gradient], norms: Tensor, clip: float, aims: Tensor, keep: Tensor) -> list[Whole]:
-    factors = clip_factors(norms, clip, aims, keep)
-    return [each.quantise(factors, keep) for each in gradients]
+def check_norms(wholes: list[Whole]) -> tuple[Tensor, Tensor]:
+    """Return which records have a norm of at most 2³⁰ over all parameters, in 64-bit integers; and the squared norms in
+    doubles.
 
-
-def sum_squared_norms(wholes: list[Whole]) -> Tensor:
-    """Return ‖v‖² of each record over all parameters as int64; −1 where a part or a partial sum is not below 2⁶².
-
-    Both summands are below 2⁶² each time, so no sum wraps around.
+    Where the sum in doubles is at most 2⁶¹, neither a part nor the sum in integers wraps around: doubles are within a
+    factor 2. A product in integers counts only if both of its factors are whole numbers that doubles hold exactly.
     """
-    total = torch.zeros_like(wholes[0].squared_norms())
+    parts, estimates = [], []
     for each in wholes:
-        squared = each.squared_norms()
-        added = total + squared
-        known = (total >= 0) & (squared >= 0) & (added < 1 << 62)
-        total = torch.where(known, added, torch.full_like(total, -1))
-    return total
+        if not isinstance(each, WholeFactors):
+            part, estimate = each.squared_norms()
+            parts.append(part)
+            estimates.append(estimate)
+    factors = [each for each in wholes if isinstance(each, WholeFactors)]
+    if factors:
+        inputs = torch.stack([each.inputs_squared for each in factors])
+        outputs = torch.stack([torch.linalg.vecdot(each.outputs, each.outputs) for each in factors])
+        parts.extend((inputs.to(torch.int64) * outputs.to(torch.int64)).unbind())
+        known = torch.maximum(inputs, outputs) < EXACT_DOUBLES
+        estimates.extend(torch.where(known, inputs * outputs, torch.full_like(inputs, torch.inf)).unbind())
+    total = torch.stack(estimates).sum(0)
+    return (total <= NO_WRAP) & (torch.stack(parts).sum(0) <= SQUARED_BOUND), total
 
 
-def _zero_rows(values: Tensor, keep: Tensor) -> Tensor:
+def _zero_rows(values: Tensor, keep: Tensor | None) -> Tensor:
     """Select zeros for rows that are left out: a product with 0 would keep NaN."""
-    if bool(keep.all()):
+    if keep is None:
         return values
     shaped = keep.view(-1, *([1] * (values.dim() - 1)))
     return torch.where(shaped, values, torch.zeros((), dtype=values.dtype))
 
 
-def _sum_squares(values: Tensor) -> Tensor:
-    """Return Σ v² of each row of int64; −1 where it could wrap around.
+def _truncate(values: Tensor, factors: Tensor, keep: Tensor | None) -> Tensor:
+    """Return trunc(2³⁰·factor·g) as 32-bit integers: at most the length of a clipped gradient, 2³⁰."""
+    scale = (factors * 2.0**GRID_BITS).to(values.dtype).view(-1, *([1] * (values.dim() - 1)))
+    return _zero_rows(values * scale, keep).to(torch.int32)  # a conversion truncates toward zero
 
-    Doubles decide that: Σ v² of non-negative terms is computed within a factor 2 for any length below 2⁵⁰.
-    """
-    flat = values.reshape(len(values), -1)
-    estimate = torch.linalg.vector_norm(flat.to(torch.float64), dim=1).square()
-    exact = (flat * flat).sum(1)
-    return torch.where(estimate <= NO_WRAP, exact, torch.full_like(exact, -1))
+
+def _sum_squares(values: Tensor) -> Tensor:
+    """Return Σ v² of each row as int64."""
+    wide = values.flatten(1).to(torch.int64)
+    return (wide * wide).sum(1)
 
 
 # Dense
 
 
-@dataclass(slots=True)
 class Dense(Gradient):
     """Gradients as a matrix: a row for each record."""
 
-    values: Tensor  # records × parameters
+    def __init__(self, values: Tensor) -> None:
+        self.values = values  # records × parameters
 
     def squared_norms(self) -> Tensor:
         """As in `Gradient`."""
-        return torch.linalg.vector_norm(self.values, dim=1, dtype=torch.float64).square()
+        self.norms_squared = torch.linalg.vector_norm(self.values, dim=1, dtype=torch.float64).square()
+        return self.norms_squared
 
-    def quantise(self, factors: Tensor, keep: Tensor) -> "WholeDense":
+    def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholeDense":
         """As in `Gradient`. A product that is rounded up is caught by the check of the norm."""
-        scale = (factors * 2.0**GRID_BITS).to(self.values.dtype)
-        scaled = _zero_rows(self.values * scale[:, None], keep)
-        return WholeDense(scaled.to(torch.int64))  # a conversion truncates toward zero
+        estimates = _zero_rows(self.norms_squared * (factors * 2.0**GRID_BITS).square(), keep)
+        return WholeDense(_truncate(self.values, factors, keep), estimates)
 
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
         """As in `Gradient`."""
@@ -174,18 +229,20 @@ class WholeDense(Whole):
     """Integers as a matrix: a row for each record."""
 
     values: Tensor
+    estimates: Tensor  # of the squared norms
 
-    def squared_norms(self) -> Tensor:
-        """As in `Whole`."""
-        return _sum_squares(self.values)
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
+        """As in `Whole`. The estimate is from the floats, each of which was rounded once more by at most 2⁻²²."""
+        return _sum_squares(self.values), self.estimates
 
     def drop(self, keep: Tensor) -> None:
         """As in `Whole`."""
         self.values = _zero_rows(self.values, keep)
 
-    def add_to(self, total: Tensor) -> None:
-        """As in `Whole`."""
-        total += self.values.sum(0)
+    def add_to(self, total: Part) -> None:
+        """As in `Whole`: a product with ones, which is exact, and quicker than a sum over rows."""
+        row, ones = total.doubles[None], torch.ones(1, len(self.values), dtype=torch.float64)
+        torch.addmm(row, ones, self.values.to(torch.float64), out=row)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Whole`."""
@@ -195,23 +252,21 @@ class WholeDense(Whole):
 # Rows of an embedding
 
 
-@dataclass(slots=True)
 class Rows(Gradient):
     """The rows of an embedding that a record touches: the gradient of a row at its first position, zero at the others."""
 
-    places: Tensor  # records × positions: which row
-    values: Tensor  # records × positions × width
-    rows: int
+    def __init__(self, places: Tensor, values: Tensor, rows: int) -> None:
+        self.places, self.values, self.rows = places, values, rows  # records × positions (× width)
 
     def squared_norms(self) -> Tensor:
         """As in `Gradient`."""
-        return torch.linalg.vector_norm(self.values.flatten(1), dim=1, dtype=torch.float64).square()
+        self.norms_squared = torch.linalg.vector_norm(self.values.flatten(1), dim=1, dtype=torch.float64).square()
+        return self.norms_squared
 
-    def quantise(self, factors: Tensor, keep: Tensor) -> "WholeRows":
+    def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholeRows":
         """As in `Gradient`."""
-        scale = (factors * 2.0**GRID_BITS).to(self.values.dtype)
-        scaled = _zero_rows(self.values * scale[:, None, None], keep)
-        return WholeRows(self.places, scaled.to(torch.int64), self.rows)
+        estimates = _zero_rows(self.norms_squared * (factors * 2.0**GRID_BITS).square(), keep)
+        return WholeRows(_truncate(self.values, factors, keep), estimates, self.places, self.rows)
 
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
         """As in `Gradient`."""
@@ -220,24 +275,16 @@ class Rows(Gradient):
 
 
 @dataclass(slots=True)
-class WholeRows(Whole):
-    """The touched rows as integers."""
+class WholeRows(WholeDense):
+    """The touched rows as integers. Positions that are not zero have different rows, so norms are those of the values."""
 
     places: Tensor
-    values: Tensor
     rows: int
 
-    def squared_norms(self) -> Tensor:
-        """As in `Whole`: different positions that are not zero have different rows."""
-        return _sum_squares(self.values)
-
-    def drop(self, keep: Tensor) -> None:
-        """As in `Whole`."""
-        self.values = _zero_rows(self.values, keep)
-
-    def add_to(self, total: Tensor) -> None:
+    def add_to(self, total: Part) -> None:
         """As in `Whole`. The sum is dense: which rows were touched shows nowhere."""
-        total.view(self.rows, -1).index_add_(0, self.places.flatten(), self.values.flatten(0, 1))
+        values = self.values.flatten(0, 1).to(torch.int64)
+        total.integers.view(self.rows, -1).index_add_(0, self.places.flatten(), values)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Whole`."""
@@ -256,12 +303,15 @@ def gather_rows(places: Tensor, gradients: Tensor, rows: int) -> Rows:
 
 
 def _scale_activations(activations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Ã = trunc(2¹⁵·A/‖A‖) in doubles, the factor ‖A‖/2¹⁵ that undoes the scaling, and ‖Ã‖², a whole number."""
+    """Return Ã = trunc(2¹⁵·A/‖A‖) in doubles, the factor ‖A‖/2¹⁵ that undoes the scaling, and ‖Ã‖², a whole number.
+
+    ‖A‖ need not be accurate. Where it is not finite, neither is the factor, so that the record is dropped; Ã then holds
+    arbitrary integers.
+    """
     flat = activations.flatten(1)
-    norms = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
-    scale = torch.where(norms > 0, 2.0**FACTOR_BITS / norms, torch.zeros_like(norms)).to(activations.dtype)
-    whole = (flat * scale[:, None]).trunc_().to(torch.float64)
-    return whole.view(activations.shape), norms / 2.0**FACTOR_BITS, torch.linalg.vecdot(whole, whole)
+    norms = torch.linalg.vector_norm(flat, dim=1)
+    whole = (flat * (2.0**FACTOR_BITS / norms.clamp(min=TINY))[:, None]).to(torch.int32).to(torch.float64)
+    return whole.view(activations.shape), norms.to(torch.float64) * 2.0**-FACTOR_BITS, torch.linalg.vecdot(whole, whole)
 
 
 class Factors(Gradient):
@@ -269,21 +319,19 @@ class Factors(Gradient):
 
     def __init__(self, activations: Tensor, outputs: Tensor) -> None:
         self.activations, self.outputs = activations, outputs  # records × inputs, records × outputs
-        self.scaled: tuple[Tensor, Tensor, Tensor] | None = None
 
     def squared_norms(self) -> Tensor:
         """As in `Gradient`, of G ⊗ Ã·‖A‖/2¹⁵."""
-        self.scaled = self.scaled or _scale_activations(self.activations)
-        _, unit, squared = self.scaled
-        return torch.linalg.vector_norm(self.outputs, dim=1, dtype=torch.float64).square() * squared * unit.square()
+        self.whole, self.unit, self.whole_squared = _scale_activations(self.activations)
+        self.wide_outputs = self.outputs.to(torch.float64)
+        outputs_squared = torch.linalg.vecdot(self.wide_outputs, self.wide_outputs)
+        return outputs_squared * self.whole_squared * self.unit.square()
 
-    def quantise(self, factors: Tensor, keep: Tensor) -> "WholeFactors":
+    def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholeFactors":
         """As in `Gradient`, of the factor G alone: v = G̃ ⊗ Ã."""
-        whole, unit, squared = self.scaled = self.scaled or _scale_activations(self.activations)
-        scale = 2.0**GRID_BITS * factors * unit
-        outputs = _zero_rows((self.outputs.to(torch.float64) * scale[:, None]).trunc_(), keep)
-        inputs = _zero_rows(whole, keep)
-        return WholeFactors(inputs, outputs, squared if inputs is whole else torch.linalg.vecdot(inputs, inputs))
+        scale = 2.0**GRID_BITS * factors * self.unit
+        outputs = _zero_rows(self.wide_outputs * scale[:, None], keep).trunc_()
+        return WholeFactors(self.whole, outputs, self.whole_squared)
 
     def squared_norms_of_floats(self) -> Tensor:
         """As in `Gradient`."""
@@ -305,46 +353,40 @@ class WholeFactors(Whole):
     outputs: Tensor
     inputs_squared: Tensor
 
-    def squared_norms(self) -> Tensor:
-        """As in `Whole`: ‖Ã‖²·‖G̃‖². Whole numbers below 2⁵³ are exact as doubles; a larger sum fails the estimate."""
-        outputs_squared = torch.linalg.vecdot(self.outputs, self.outputs)
-        estimate = self.inputs_squared * outputs_squared
-        known = (estimate <= NO_WRAP) & (self.inputs_squared < EXACT_DOUBLES) & (outputs_squared < EXACT_DOUBLES)
-        zero = torch.zeros_like(estimate)
-        first, second = (torch.where(known, each, zero).to(torch.int64) for each in (self.inputs_squared, outputs_squared))
-        return torch.where(known, first * second, torch.full_like(first, -1))
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
+        """As in `Whole`: ‖Ã‖²·‖G̃‖², which `check_norms` computes for all factors at once."""
+        raise AssertionError("norms of factors are checked together")
 
     def drop(self, keep: Tensor) -> None:
-        """As in `Whole`."""
-        self.inputs, self.outputs = _zero_rows(self.inputs, keep), _zero_rows(self.outputs, keep)
+        """As in `Whole`. The inputs are finite, so zero outputs suffice."""
+        self.outputs = _zero_rows(self.outputs, keep)
 
-    def add_to(self, total: Tensor) -> None:
-        """As in `Whole`: one product of matrices whose partial sums stay below 2⁵³ for up to 2²³ records."""
-        total += (self.outputs.T @ self.inputs).flatten().to(torch.int64)
+    def add_to(self, total: Part) -> None:
+        """As in `Whole`: one product of matrices whose partial sums stay below 2⁵³."""
+        matrix = total.doubles.view(self.outputs.shape[1], -1)
+        torch.addmm(matrix, self.outputs.T, self.inputs, out=matrix)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Whole`."""
         return self.inputs, self.outputs
 
 
-class Sequence(Gradient):
+class Positions(Gradient):
     """Gradients Σₜ Gₜ ⊗ Aₜ over positions, for layers whose gradients are too large to be multiplied out per record."""
 
     def __init__(self, activations: Tensor, outputs: Tensor) -> None:
         self.activations, self.outputs = activations, outputs  # records × positions × inputs or outputs
-        self.scaled: tuple[Tensor, Tensor, Tensor] | None = None
 
     def squared_norms(self) -> Tensor:
         """As in `Gradient`, of the truncated activations."""
-        whole, unit, _ = self.scaled = self.scaled or _scale_activations(self.activations)
-        return _inner_products(whole, self.outputs.to(torch.float64)).clamp(min=0) * unit.square()
+        self.whole, self.unit, _ = _scale_activations(self.activations)
+        return _inner_products(self.whole, self.outputs.to(torch.float64)).clamp(min=0) * self.unit.square()
 
-    def quantise(self, factors: Tensor, keep: Tensor) -> "WholeSequence":
+    def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholePositions":
         """As in `Gradient`, of the factor G alone: v = Σₜ G̃ₜ ⊗ Ãₜ."""
-        whole, unit, _ = self.scaled = self.scaled or _scale_activations(self.activations)
-        scale = 2.0**GRID_BITS * factors * unit
-        outputs = (self.outputs.to(torch.float64) * scale[:, None, None]).trunc_()
-        return WholeSequence(_zero_rows(whole, keep), _zero_rows(outputs, keep))
+        scale = 2.0**GRID_BITS * factors * self.unit
+        outputs = _zero_rows(self.outputs.to(torch.float64) * scale[:, None, None], keep).trunc_()
+        return WholePositions(self.whole, outputs)
 
     def squared_norms_of_floats(self) -> Tensor:
         """As in `Gradient`, with the bound on the error of the doubles."""
@@ -377,30 +419,28 @@ def _bound_error(inputs: Tensor, outputs: Tensor) -> Tensor:
 
 
 @dataclass(slots=True)
-class WholeSequence(Whole):
+class WholePositions(Whole):
     """Contributions Σₜ G̃ₜ ⊗ Ãₜ, both of them whole numbers in doubles."""
 
     inputs: Tensor
     outputs: Tensor
 
-    def squared_norms(self) -> Tensor:
-        """As in `Whole`: the inner product with the bound on its error, and −1 where partial sums of a chunk may be inexact."""
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
+        """As in `Whole`: the inner product with the bound on its error; infinite where sums of a chunk may be inexact."""
         upper = _inner_products(self.inputs, self.outputs).clamp(min=0) + _bound_error(self.inputs, self.outputs)
         upper = (upper * (1 + 2.0**-50)).ceil()
-        squares = (torch.linalg.vector_norm(e.flatten(1), dim=1).square() for e in (self.inputs, self.outputs))
-        limit = (2.0**52 / len(self.inputs)) ** 2
-        known = (upper <= NO_WRAP) & (next(squares) * next(squares) <= limit)
-        whole = torch.where(known, upper, torch.zeros_like(upper)).to(torch.int64)
-        return torch.where(known, whole, torch.full_like(whole, -1))
+        squares = [torch.linalg.vector_norm(each.flatten(1), dim=1).square() for each in (self.inputs, self.outputs)]
+        known = squares[0] * squares[1] <= (2.0**52 / len(self.inputs)) ** 2
+        return upper.to(torch.int64), torch.where(known, upper, torch.full_like(upper, torch.inf))
 
     def drop(self, keep: Tensor) -> None:
         """As in `Whole`."""
-        self.inputs, self.outputs = _zero_rows(self.inputs, keep), _zero_rows(self.outputs, keep)
+        self.outputs = _zero_rows(self.outputs, keep)
 
-    def add_to(self, total: Tensor) -> None:
-        """As in `Whole`: one product of matrices whose partial sums stay below 2⁵³."""
+    def add_to(self, total: Part) -> None:
+        """As in `Whole`: one product of matrices whose partial sums stay below 2⁵³, moved to integers at once."""
         product = self.outputs.flatten(0, 1).T @ self.inputs.flatten(0, 1)
-        total += product.flatten().to(torch.int64)
+        total.integers.add_(product.flatten().to(torch.int64))
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Whole`."""
