@@ -15,7 +15,7 @@ norm of a contribution is checked in whole numbers, whatever computed it.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -30,6 +30,7 @@ from discreet.learn.training.quantise import (
     Positions,
     Total,
     Whole,
+    add_clipped_floats,
     clip_and_quantise,
     gather_rows,
 )
@@ -76,10 +77,13 @@ class GradientModel:
     method: Method
     names: tuple[str, ...]
     parameters: tuple[nn.Parameter, ...]
+    sums_floats: bool = False
     uses: list[Use] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model: nn.Module, loss: Loss, clip: float, method: Method | None = None) -> "GradientModel":
+    def of(
+        cls, model: nn.Module, loss: Loss, clip: float, method: Method | None = None, *, sums_floats: bool = False
+    ) -> "GradientModel":
         """Copy the model; take book-keeping if it knows every trained layer, unless a method is given."""
         own = copy.deepcopy(model)
         trained = dict(sorted(list_trained(own).items(), key=lambda item: item[1].numel() <= SMALL))  # small ones last
@@ -88,7 +92,7 @@ class GradientModel:
         for each in own.modules():
             if getattr(each, "inplace", False) is True:
                 each.inplace = False  # type: ignore[assignment]  # an output that is overwritten has another gradient
-        made = cls(own, loss, clip, chosen, tuple(trained), tuple(trained.values()))
+        made = cls(own, loss, clip, chosen, tuple(trained), tuple(trained.values()), sums_floats)
         if chosen == "book-keeping":
             for layer in layers:
                 layer.register_forward_hook(made._note_use)
@@ -142,6 +146,11 @@ class GradientModel:
         with torch.no_grad():
             total.add(self.contributions(features, targets, valid), len(features))
 
+    def add_floats(self, totals: Sequence[Tensor], features: Tensor, targets: Tensor, valid: Tensor, wide: bool) -> None:
+        """Add the sum of a chunk's clipped gradients, in units of the clip norm, to the parts of a vector of doubles."""
+        with torch.no_grad():
+            add_clipped_floats(self.gradients(features, targets), self.clip, valid, totals, wide)
+
     def _note_use(self, layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         if not output.requires_grad:
             output.requires_grad_()
@@ -157,7 +166,7 @@ class GradientModel:
         shared = self._find_shared(uses)
         for use, slope in zip(uses, slopes, strict=True):
             given = torch.zeros_like(use.output) if slope is None else slope
-            for parameter, gradient in list_gradients(use, given, shared):
+            for parameter, gradient in list_gradients(use, given, shared, self.sums_floats):
                 if id(parameter) in parts:
                     parts[id(parameter)].append(gradient)
         return [_merge(parts[id(each)], each, len(features)) for each in self.parameters]
@@ -197,8 +206,14 @@ def _merge(gradients: list[Gradient], parameter: nn.Parameter, records: int) -> 
     return Dense(total)
 
 
-def list_gradients(use: Use, slope: Tensor, shared: set[int]) -> list[tuple[nn.Parameter, Gradient]]:
-    """Return the gradients of a layer's parameters, from what went in and the gradient of what came out."""
+def list_gradients(
+    use: Use, slope: Tensor, shared: set[int], sums_floats: bool = False
+) -> list[tuple[nn.Parameter, Gradient]]:
+    """Return the gradients of a layer's parameters, from what went in and the gradient of what came out.
+
+    Those of `shared` parameters are multiplied out; with `sums_floats` also those over several positions, because terms of
+    one record that cancel out would leave the error of their sum unbounded.
+    """
     layer, given = use.layer, use.input
     if isinstance(layer, nn.Embedding):
         return [(layer.weight, _differentiate_embedding(layer, given, slope, id(layer.weight) in shared))]
@@ -213,7 +228,8 @@ def list_gradients(use: Use, slope: Tensor, shared: set[int]) -> list[tuple[nn.P
     found: list[tuple[nn.Parameter, Gradient]] = []
     if layer.bias is not None:
         found.append((layer.bias, Dense(outputs.sum(1) if outputs.shape[1] > 1 else outputs[:, 0])))
-    return [(layer.weight, _multiply(inputs, outputs, id(layer.weight) in shared)), *found]
+    is_shared = id(layer.weight) in shared or (sums_floats and inputs.shape[1] > 1)
+    return [(layer.weight, _multiply(inputs, outputs, is_shared)), *found]
 
 
 def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ Sums of `Factors` and `Positions` are products of matrices in doubles, exact in 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import torch
@@ -38,6 +39,8 @@ AIM = 1 - 2.0**-20
 SHRINK = 1 - 2.0**-7
 """By how much more than its excess a record above the bound is scaled, once."""
 EXACT_DOUBLES = 2.0**53
+MAX_FLOAT_RECORDS = 1 << 22
+"""The most records of a data set whose gradients are summed as floats."""
 TINY = 1e-30
 """Activations of a smaller norm count as this long."""
 NO_WRAP = 2.0**61
@@ -56,8 +59,12 @@ class Gradient(ABC):
         """Return trunc(2³⁰·factor·g) of each record, 0 for those that `keep` leaves out."""
 
     def squared_norms_of_floats(self) -> Tensor:
-        """Return ‖g‖² of each record in doubles, or a little more, for sums of floats."""
+        """Return ‖g‖² of each record in doubles, for sums of floats."""
         return self.squared_norms()
+
+    @abstractmethod
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the floats of each record, for comparisons."""
 
     @abstractmethod
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
@@ -149,6 +156,32 @@ def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> 
     return wholes
 
 
+def add_clipped_floats(
+    gradients: list[Gradient], clip: float, valid: Tensor, totals: Sequence[Tensor], wide: bool
+) -> None:
+    """Add the sum of clipped gradients, in units of the clip norm, to vectors of doubles. See `bound_float_error`."""
+    norms = torch.stack([each.squared_norms_of_floats() for each in gradients]).sum(0).sqrt()
+    factors = clip_factors(norms, clip, valid & torch.isfinite(norms))
+    for each, total in zip(gradients, totals, strict=True):
+        each.add_floats(factors, total, wide)
+
+
+def bound_float_error(chunk: int, narrow_chunks: int) -> Fraction:
+    """Return a bound on ‖fl(Σ cᵢ) − Σ cᵢ‖, in units of the clip norm, of a step of at most `MAX_FLOAT_RECORDS` records.
+
+    A contribution cᵢ is the exact product of two floats of one record, of norm at most 1. A sum of P terms in any order is
+    off by at most γ·Σ|cᵢⱼ| in coordinate j, hence by γ·P in length, where γ = (P + 2)u/(1 − (P + 2)u): u = 2⁻²⁴ in the first
+    `narrow_chunks` chunks, 2⁻⁵³ in the others, whose results are added up in doubles, K·u·B in length [Hig02, ch. 3-4].
+
+    >>> float(bound_float_error(64, 5)) < 0.0013
+    True
+    """
+    terms = chunk + 2
+    narrow, wide = (Fraction(terms, 2**bits - terms) for bits in (24, 53))
+    chunks = -(-MAX_FLOAT_RECORDS // chunk)
+    return narrow * chunk * narrow_chunks + wide * MAX_FLOAT_RECORDS + Fraction(2 * chunks * MAX_FLOAT_RECORDS, 2**53)
+
+
 def clip_factors(norms: Tensor, clip: float, keep: Tensor | None) -> Tensor:
     """Return aim·min(1, C/‖g‖)/C of each record, and 0 for those that `keep` leaves out."""
     factors = (clip / norms).clamp_(max=1.0).mul_(AIM / clip)
@@ -223,6 +256,10 @@ class Dense(Gradient):
         keep, dtype = factors > 0, torch.float64 if wide else self.values.dtype
         total += factors.to(self.values.dtype).to(dtype) @ _zero_rows(self.values, keep).to(dtype)
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """As in `Gradient`."""
+        return (self.values,)
+
 
 @dataclass(slots=True)
 class WholeDense(Whole):
@@ -272,6 +309,10 @@ class Rows(Gradient):
         """As in `Gradient`."""
         scaled = _zero_rows(self.values.to(torch.float64) * factors[:, None, None], factors > 0)
         total.view(self.rows, -1).index_add_(0, self.places.flatten(), scaled.flatten(0, 1))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """As in `Gradient`."""
+        return self.places, self.values
 
 
 @dataclass(slots=True)
@@ -344,6 +385,10 @@ class Factors(Gradient):
         outputs = _zero_rows(self.outputs * factors[:, None].to(self.outputs.dtype), keep).to(dtype)
         total += (outputs.T @ _zero_rows(self.activations, keep).to(dtype)).flatten()
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """As in `Gradient`."""
+        return self.activations, self.outputs
+
 
 @dataclass(slots=True)
 class WholeFactors(Whole):
@@ -388,16 +433,14 @@ class Positions(Gradient):
         outputs = _zero_rows(self.outputs.to(torch.float64) * scale[:, None, None], keep).trunc_()
         return WholePositions(self.whole, outputs)
 
-    def squared_norms_of_floats(self) -> Tensor:
-        """As in `Gradient`, with the bound on the error of the doubles."""
-        inputs, outputs = self.activations.to(torch.float64), self.outputs.to(torch.float64)
-        return _inner_products(inputs, outputs).clamp(min=0) + _bound_error(inputs, outputs)
-
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
+        """As in `Gradient`, always in doubles. Sums of floats do not use it: a record's own terms may cancel out."""
+        outputs = _zero_rows(self.outputs * factors[:, None, None].to(self.outputs.dtype), factors > 0).to(torch.float64)
+        total += (outputs.flatten(0, 1).T @ self.activations.to(torch.float64).flatten(0, 1)).flatten()
+
+    def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
-        keep, dtype = factors > 0, torch.float64 if wide else self.outputs.dtype
-        outputs = _zero_rows(self.outputs * factors[:, None, None].to(self.outputs.dtype), keep).to(dtype)
-        total += (outputs.flatten(0, 1).T @ _zero_rows(self.activations, keep).to(dtype).flatten(0, 1)).flatten()
+        return self.activations, self.outputs
 
 
 def _inner_products(inputs: Tensor, outputs: Tensor) -> Tensor:
