@@ -173,7 +173,7 @@ def bound_float_error(chunk: int, narrow_chunks: int) -> Fraction:
     off by at most γ·Σ|cᵢⱼ| in coordinate j, hence by γ·P in length, where γ = (P + 2)u/(1 − (P + 2)u): u = 2⁻²⁴ in the first
     `narrow_chunks` chunks, 2⁻⁵³ in the others, whose results are added up in doubles, K·u·B in length [Hig02, ch. 3-4].
 
-    >>> float(bound_float_error(64, 5)) < 0.0013
+    >>> float(bound_float_error(64, 5)) < 0.0014
     True
     """
     terms = chunk + 2
