@@ -5,19 +5,33 @@ from typing import TYPE_CHECKING
 from discreet._exports import export_lazily
 
 if TYPE_CHECKING:
+    from discreet.learn.additive import Additive, Curve
     from discreet.learn.charging import RepeatedFit
     from discreet.learn.estimator import PrivateEstimator
     from discreet.learn.features import Features
+    from discreet.learn.linear import LinearRegression, LogisticRegression, Ridge
     from discreet.learn.records import Records
 
 __getattr__, __dir__ = export_lazily(
     globals(),
     {
+        "discreet.learn.additive": "Additive Curve",
         "discreet.learn.charging": "RepeatedFit",
         "discreet.learn.estimator": "PrivateEstimator",
         "discreet.learn.features": "Features",
+        "discreet.learn.linear": "LinearRegression LogisticRegression Ridge",
         "discreet.learn.records": "Records",
     },
 )
 
-__all__ = ["Features", "PrivateEstimator", "Records", "RepeatedFit"]
+__all__ = [
+    "Additive",
+    "Curve",
+    "Features",
+    "LinearRegression",
+    "LogisticRegression",
+    "PrivateEstimator",
+    "Records",
+    "RepeatedFit",
+    "Ridge",
+]

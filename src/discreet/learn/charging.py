@@ -223,7 +223,11 @@ class Fit:
 
     def read_and_compute(self, bits: Bits | None) -> Released:
         """Read the rows and release. Only what runs after the debit calls it."""
-        released = self.compute(self.records.read(self.features, self.target), self.plan.noises, bits or SYSTEM)
+        return self.release(self.records.read(self.features, self.target), bits)
+
+    def release(self, rows: Rows, bits: Bits | None) -> Released:
+        """Compute sums of the rows and add noise. Only what runs after the debit calls it."""
+        released = self.compute(rows, self.plan.noises, SYSTEM if bits is None else bits)
         if {name: each.shape for name, each in released.items()} != dict(self.shapes):
             raise AssertionError("a model released something else than it declared")
         return released

@@ -137,6 +137,7 @@ class PrivateEstimator(ABC):
     def _keep(self, declared: Declared, fitted: Fitted) -> None:
         self._declared_features, self._declared_target = declared.features, declared.target
         self._fitted, self.event_, self.cost_ = fitted, fitted.event, fitted.cost
+        self._session_account = declared.payer.account if isinstance(declared.payer, Session) else declared.payer
         self.n_features_in_ = len(declared.features.names)
         names = declared.features.names
         if all(isinstance(name, str) for name in names):
@@ -165,9 +166,9 @@ class PrivateEstimator(ABC):
         """Read the parameters. Whatever they lack or contradict is refused here, before any charge."""
         payer = self._find_payer(records)
         bounds, categories = self.bounds, self.categories
-        if records is not None and bounds is None and categories is None:
-            bounds, categories = records.declared_bounds(), records.declared_categories()
-        if bounds is None and not categories:
+        if records is not None and records.declared_bounds() is not None:
+            bounds, categories = merge_declarations(records, bounds, categories)
+        if not bounds and not categories:
             raise BadParameter(
                 "bounds", "missing", "they are declared, never read off the data",
                 'give bounds={"age": (17, 90)} for numbers and categories={"sex": ("F", "M")} for texts; '
@@ -236,9 +237,7 @@ class PrivateEstimator(ABC):
         from discreet.ledger.certificate import make_certificate
 
         fitted = self._require_fitted()._fitted
-        account = self.account.account if isinstance(self.account, Session) else self.account
-        own = getattr(self, "_session_account", None)
-        account = own if own is not None else account
+        account = getattr(self, "_session_account", None)
         if not isinstance(account, LedgerAccount):
             raise BadParameter("account", "not in a ledger", "only a ledger's fits have a certificate", "fit with a ledger")
         reference = fitted.reference
@@ -317,6 +316,17 @@ def make_not_fitted(model: PrivateEstimator) -> Exception:
     if loaded is not None:
         return loaded.NotFittedError(message)  # type: ignore[no-any-return]
     return NotFitted(message)
+
+
+def merge_declarations(records: Records, bounds: Any, categories: Any) -> tuple[Any, Any]:
+    """Return the bounds and categories of a policy, where the model has none of its own for a column."""
+    if not isinstance(bounds, Mapping | None):
+        raise BadParameter("bounds", repr(bounds), "the columns have names", 'give bounds={"age": (17, 90)}')
+    own = {**(bounds or {}), **(categories or {})}
+    policy_bounds, policy_keys = records.declared_bounds() or {}, records.declared_categories() or {}
+    merged = {name: each for name, each in policy_bounds.items() if name not in own} | dict(bounds or {})
+    keys = {name: each for name, each in policy_keys.items() if name not in own} | dict(categories or {})
+    return merged, keys
 
 
 REFUSED_OPTIONS = {
