@@ -334,10 +334,11 @@ class WholeRows(WholeDense):
 
 def gather_rows(places: Tensor, gradients: Tensor, rows: int) -> Rows:
     """Return the gradients of an embedding's rows: those of equal places are summed at the first of them."""
+    positions = torch.arange(places.shape[1])
     equal = places[:, :, None] == places[:, None, :]
-    first = ~torch.tril(equal, -1).any(2)
-    summed = torch.bmm(equal.to(gradients.dtype), gradients)
-    return Rows(places, torch.where(first[:, :, None], summed, torch.zeros((), dtype=summed.dtype)), rows)
+    first = torch.where(equal, positions, len(positions)).amin(2)
+    summed = torch.zeros_like(gradients).scatter_add_(1, first[:, :, None].expand_as(gradients), gradients)
+    return Rows(places, summed, rows)
 
 
 # Outer products

@@ -6,6 +6,8 @@ sum of the batch's contributions as 64-bit integers, to which noise must be adde
 
 import multiprocessing
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
@@ -34,6 +36,19 @@ class TrainingFailed(DiscreetError):
         )
 
 
+@contextmanager
+def pin_threads(count: int) -> Iterator[None]:
+    """Let PyTorch use so many threads for a while."""
+    before = torch.get_num_threads()
+    if before != count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if before != count:
+            torch.set_num_threads(before)
+
+
 class Summer(Protocol):
     """Where the sums of batches are computed."""
 
@@ -55,10 +70,12 @@ class Summer(Protocol):
 
 
 class LocalSummer:
-    """Sums in this process."""
+    """Sums in this process, with a fixed number of threads: kernels may round otherwise with another."""
 
-    def __init__(self, gradients: GradientModel, kind: RowKind, chunk: int, narrow_chunks: int = 0) -> None:
-        self.gradients, self.narrow_chunks = gradients, narrow_chunks
+    def __init__(
+        self, gradients: GradientModel, kind: RowKind, chunk: int, narrow_chunks: int = 0, threads: int = 1
+    ) -> None:
+        self.gradients, self.narrow_chunks, self.threads = gradients, narrow_chunks, threads
         self._chunk, self._rows_per_chunk = Chunk(chunk, kind), chunk
         self._total = gradients.new_total()
         self._rows: TrainingRows | None = None
@@ -77,10 +94,12 @@ class LocalSummer:
     def sum(self, places: Ints) -> Ints:
         """As in `Summer`."""
         assert self._rows is not None
-        if self.gradients.sums_floats:
-            return self._sum_floats(self._rows, places)
+        with pin_threads(self.threads):
+            return (self._sum_floats if self.gradients.sums_floats else self._sum_exactly)(self._rows, places)
+
+    def _sum_exactly(self, rows: TrainingRows, places: Ints) -> Ints:
         for start in range(0, len(places), self._rows_per_chunk):
-            self._rows.load(self._chunk, places[start : start + self._rows_per_chunk])
+            rows.load(self._chunk, places[start : start + self._rows_per_chunk])
             self.gradients.add_chunk(self._total, self._chunk.features, self._chunk.targets, self._chunk.valid)
         return np.asarray(self._total.take().numpy())
 
@@ -98,14 +117,14 @@ class LocalSummer:
 class ChildSummer:
     """Sums in a child process, which sets `MKL_CBWR` before MKL is used."""
 
-    def __init__(self, model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int) -> None:
+    def __init__(self, model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int, threads: int = 1) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
         before = os.environ.get(SETTING[0])
         os.environ[SETTING[0]] = SETTING[1]
         try:
             self._process = context.Process(
-                target=_serve, args=(other, model, settings, kind, chunk, narrow_chunks, torch.get_num_threads()), daemon=True
+                target=_serve, args=(other, model, settings, kind, chunk, narrow_chunks, threads), daemon=True
             )
             self._process.start()
         except Exception:
@@ -156,7 +175,7 @@ def _serve(
     """Run in the child: check the kernels, then sum what is asked for until the connection is closed."""
     torch.set_num_threads(threads)
     gradients = GradientModel.of(model, **settings)
-    summer = LocalSummer(gradients, kind, chunk, narrow)
+    summer = LocalSummer(gradients, kind, chunk, narrow, threads)
     connection.send(check_invariance(gradients, kind, chunk))
     while True:
         try:
@@ -185,11 +204,13 @@ def make_invariance_error(problem: str) -> BadParameter:
 
 
 def open_summer(
-    model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int = 0
+    model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int = 0, threads: int = 1
 ) -> tuple[Summer, GradientModel]:
     """Return where the batches of a model are summed: here if its rows do not influence each other, else in a child process
     with reproducible kernels. Refuse a model whose rows influence each other there, too."""
     gradients = GradientModel.of(model, **settings)
-    if check_invariance(gradients, kind, chunk) is None:
-        return LocalSummer(gradients, kind, chunk, narrow_chunks), gradients
-    return ChildSummer(model, settings, kind, chunk, narrow_chunks), gradients
+    with pin_threads(threads):
+        problem = check_invariance(gradients, kind, chunk)
+    if problem is None:
+        return LocalSummer(gradients, kind, chunk, narrow_chunks, threads), gradients
+    return ChildSummer(model, settings, kind, chunk, narrow_chunks, threads), gradients

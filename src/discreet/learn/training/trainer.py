@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet import __version__
-from discreet._numbers import Number
+from discreet._numbers import Number, check_int
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import certified_epsilon
 from discreet.errors import BadParameter, DiscreetError
@@ -130,6 +130,7 @@ class PrivateTrainer:
         sums: "exact", or "float" for quicker steps: the error of floating point is then bounded, and part of the cost.
         method: "book-keeping" or "vmap", to choose how gradients are computed.
         chunk: how many records are computed at once.
+        threads: with how many threads gradients are computed; noise is drawn in one more.
         every, resumes: how many steps a checkpoint is apart, and how often the run may be resumed; r resumptions cost
             r·every steps more.
         neighbours: "add-remove", or the session's.
@@ -162,6 +163,7 @@ class PrivateTrainer:
         sums: Sums = "exact",
         method: Method | None = None,
         chunk: int = DEFAULT_CHUNK,
+        threads: int = 1,
         every: int | None = None,
         resumes: int = 0,
         neighbours: Neighbours | str | None = None,
@@ -177,6 +179,7 @@ class PrivateTrainer:
         if account is not None and not isinstance(account, Session) and not hasattr(account, "reserve"):
             raise BadParameter("account", f"of type {type(account).__name__}", "not a session or an account", "leave it out")
         self.model, self.loss, self.payer, self.shape, self.method = model, loss, account, shape, method
+        self.threads = check_int(threads, "threads", 1)
         self.optimizer: OptimizerMaker = optimizer or (lambda given: torch.optim.Adam(given, lr=1e-3))
         self.scheduler = scheduler
         self.schedule: Schedule = make_schedule(
@@ -191,7 +194,7 @@ class PrivateTrainer:
         """Return the certified cost, the noise, and what the run takes on this machine. No record is needed."""
         kind = infer_kind(self.model, self.loss, self.shape, None, None)
         gradients = GradientModel.of(self.model, **self._choose_settings(kind))
-        summer = LocalSummer(gradients, kind, self.schedule.chunk, self.schedule.narrow_chunks)
+        summer = LocalSummer(gradients, kind, self.schedule.chunk, self.schedule.narrow_chunks, self.threads)
         rows = max(1, round(float(self.schedule.divisor)))
         chunk = min(rows, self.schedule.chunk)
         summer.load(TrainingRows.of(*kind.make_synthetic(chunk), kind))
@@ -257,7 +260,10 @@ class PrivateTrainer:
             raise BadParameter("features", f"of shape {shape}", f"records of shape {tuple(self.shape)} were declared", "reshape")
         kind = infer_kind(self.model, self.loss, shape, given.dtype, wanted[:1].expand(2, *wanted.shape[1:]) if len(wanted) else _two(wanted))
         settings = self._choose_settings(kind)
-        summer, gradients = open_summer(self.model, settings, kind, self.schedule.chunk, self.schedule.narrow_chunks)
+        schedule = self.schedule
+        summer, gradients = open_summer(
+            self.model, settings, kind, schedule.chunk, schedule.narrow_chunks, self.threads
+        )
         try:
             run = _Run(self, gradients, summer, path, bits or SYSTEM, bits is not None and bits is not SYSTEM)
             run.reserve()
@@ -326,7 +332,6 @@ class _Run:
         self.optimizer = trainer.optimizer(self.weights)
         self._check_optimizer()
         self.scheduler = None if trainer.scheduler is None else trainer.scheduler(self.optimizer)
-        self.threads = torch.get_num_threads()
         self.step = 0
         self.attempts: Attempts | None = None
         self.begun = 0
@@ -426,7 +431,7 @@ class _Run:
         while self.step < end:
             drawn = noise
             batch = draw_batch(self.schedule.rate, self.count, self.bits)
-            total = self._sum(batch)
+            total = self.summer.sum(batch)
             ready = drawn.result()
             if self.step + 1 < end:
                 noise = drawer.submit(_draw_noise, self.plan, self.bits)
@@ -435,11 +440,6 @@ class _Run:
             report(self.step)
         if self.path is not None:
             self._save(self.path)
-
-    def _sum(self, batch: Ints) -> Ints:
-        if torch.get_num_threads() != self.threads:
-            torch.set_num_threads(self.threads)  # kernels were checked with so many
-        return self.summer.sum(batch)
 
     def _apply(self, noisy: Ints) -> None:
         """Let the optimiser make a step with the noisy mean. From here on all is post-processing."""
