@@ -115,5 +115,5 @@ def _run(gradients: GradientModel, chunk: Chunk, features: Tensor, targets: Tens
         tensors += [each.squared_norms_of_floats() if gradients.sums_floats else each.squared_norms() for each in found]
         if not gradients.sums_floats:
             wholes = clip_and_quantise(found, gradients.clip, chunk.valid)
-            tensors += [tensor for each in wholes for tensor in each.tensors()]
+            tensors += [tensor.clone() for each in wholes for tensor in each.tensors()]
     return tensors

@@ -109,16 +109,15 @@ class TrainingPlan:
         """What it costs, in the account's currency."""
         return to_rational(self.terms.compute_charge(self.event))
 
-    @cached_property
-    def account(self) -> Account:
-        """The account that pays; without one, one in memory for this run alone."""
+    def open_account(self) -> Account:
+        """Return the account that pays; without one, a new one in memory for one run."""
         if self.payer is None:
             return MemoryAccount(create_budget(self.terms.limit, self.terms.certified_delta, Pure()))
         return self.payer.account if isinstance(self.payer, Session) else self.payer
 
     def cost(self, remaining: Fraction | None = None) -> Cost:
         """ε at δ, the charge, and what remains of the account's budget."""
-        budget = self.account.budget
+        budget = self.open_account().budget
         left = budget.remaining if remaining is None else remaining
         return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, left, budget.limit)
 

@@ -99,10 +99,11 @@ class TrainedModel:
         """Return the certificate of the run: signed, and checked by `discreet verify`. Only a ledger's runs have one."""
         from discreet.ledger.certificate import make_certificate
 
-        if not isinstance(self.plan.account, LedgerAccount):
+        account = self.plan.open_account()
+        if not isinstance(account, LedgerAccount):
             raise BadParameter("account", "not in a ledger", "only a ledger's runs have a certificate", "train with a ledger")
         return make_certificate(
-            self.plan.account, self.reference.entry, measurement=self.reference.measurement, answer=self.reference.record,
+            account, self.reference.entry, measurement=self.reference.measurement, answer=self.reference.record,
             software=f"discreet {__version__}", key=key, tainted=self.tainted,
         )  # fmt: skip
 
@@ -287,7 +288,7 @@ class PrivateTrainer:
             return None
         if self.schedule.every is None:
             raise BadParameter("checkpoint", str(checkpoint), "every= is missing", "give every=, say steps // 10")
-        if not isinstance(self.plan.account, LedgerAccount):
+        if not isinstance(self.plan.open_account(), LedgerAccount):
             raise BadParameter(
                 "checkpoint", str(checkpoint), "only a ledger counts the steps of a run durably: a copied checkpoint could "
                 "otherwise be continued twice for one debit", "give account=, an account in a ledger",
@@ -325,6 +326,7 @@ class _Run:
         self, trainer: PrivateTrainer, gradients: GradientModel, summer: Summer, path: Path | None, bits: Bits, tainted: bool
     ) -> None:
         self.trainer, self.gradients, self.summer, self.path = trainer, gradients, summer, path
+        self.account = trainer.plan.open_account()
         self.plan, self.schedule, self.bits, self.tainted = trainer.plan, trainer.schedule, bits, tainted
         self.spec = trainer.describe() | SEEDED[tainted]
         self.weights = list(gradients.parameters)
@@ -355,7 +357,7 @@ class _Run:
         run = None
         if self.path is not None:
             run = self._open_checkpoint(self.path)
-        paid = plan.account.reserve(
+        paid = self.account.reserve(
             plan.event, measurement=hash_measurement(self.spec), id=run, fresh=True, tainted=self.tainted,
             certified_delta=plan.terms.certified_delta, privacy_unit=privacy_unit_of(self.spec), shared=False,
         )  # fmt: skip
@@ -370,7 +372,7 @@ class _Run:
         if run is not None:
             assert self.schedule.every is not None
             limit = self.schedule.steps // self.schedule.every + self.schedule.resumes
-            self.attempts = Attempts(plan.account, run, privacy_unit_of(self.spec), limit)
+            self.attempts = Attempts(self.account, run, privacy_unit_of(self.spec), limit)
 
     def _open_checkpoint(self, path: Path) -> str:
         """Return the run's id: of the checkpoint, whose state is taken over, or of a new run, which is written down first."""
@@ -463,7 +465,7 @@ class _Run:
             warnings.warn(f"These parameters did not move: {', '.join(still)}. Check the optimizer.", stacklevel=4)
         digest = sha256(b"".join(each.detach().numpy().tobytes() for each in self.weights)).hexdigest()
         record = {"trained": {"weights_sha256": digest, "parameters": list(self.gradients.names), "steps": self.step}}
-        self.plan.account.record(self.paid, encode_answer(record))
+        self.account.record(self.paid, encode_answer(record))
         model = copy.deepcopy(self.trainer.model)
         own = dict(model.named_parameters())
         with torch.no_grad():
