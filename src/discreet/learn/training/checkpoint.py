@@ -25,10 +25,11 @@ from uuid import uuid4
 
 import torch
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.events import compose
 from discreet.ledger.account import Account, IdTaken
-from discreet.ledger.entries import hash_measurement
+from discreet.ledger.entries import encode_answer, hash_measurement
 
 FORMAT = 1
 
@@ -100,12 +101,14 @@ class Attempts:
         while self.begun < self.limit:
             self.begun += 1
             try:
-                self.account.reserve(
+                taken = self.account.reserve(
                     compose(), measurement=holder, id=f"{self.run}/attempt-{self.begun}", fresh=True,
                     privacy_unit=self.privacy_unit, shared=False,
                 )  # fmt: skip
             except IdTaken:
                 continue
+            if isinstance(taken, Receipt):  # nothing is left open: the run's own debit waits for its answer
+                self.account.record(taken, encode_answer({"attempt": self.begun}))
             return self.begun
         raise BadParameter(
             "checkpoint", f"of run {self.run}", f"its {self.limit} attempts are used up: more steps are not paid for",
