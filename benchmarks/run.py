@@ -26,6 +26,7 @@ from benchmarks import (  # noqa: E402
     streams,
     synthesis,
     tabulation,
+    training,
 )
 
 SUBJECTS = {
@@ -42,6 +43,7 @@ SUBJECTS = {
     "streams": streams.SECTIONS,
     "synthesis": synthesis.SECTIONS,
     "tabulation": tabulation.SECTIONS,
+    "training": training.SECTIONS,
 }
 
 

@@ -1,4 +1,4 @@
-"""Models that are fitted privately: one debit for each fit, integer sums, exact noise. Needs NumPy alone."""
+"""Models that are fitted privately: one debit for each fit, integer sums, exact noise. Needs NumPy alone; `PrivateTrainer` needs PyTorch."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from discreet.learn.features import Features
     from discreet.learn.linear import LinearRegression, LogisticRegression, Ridge
     from discreet.learn.records import Records
+    from discreet.learn.training import PrivateTrainer
 
 __getattr__, __dir__ = export_lazily(
     globals(),
@@ -21,6 +22,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.learn.features": "Features",
         "discreet.learn.linear": "LinearRegression LogisticRegression Ridge",
         "discreet.learn.records": "Records",
+        "discreet.learn.training": "PrivateTrainer",
     },
 )
 
@@ -31,6 +33,7 @@ __all__ = [
     "LinearRegression",
     "LogisticRegression",
     "PrivateEstimator",
+    "PrivateTrainer",
     "Records",
     "RepeatedFit",
     "Ridge",

@@ -156,9 +156,7 @@ def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> 
     return wholes
 
 
-def add_clipped_floats(
-    gradients: list[Gradient], clip: float, valid: Tensor, totals: Sequence[Tensor], wide: bool
-) -> None:
+def add_clipped_floats(gradients: list[Gradient], clip: float, valid: Tensor, totals: Sequence[Tensor], wide: bool) -> None:
     """Add the sum of clipped gradients, in units of the clip norm, to vectors of doubles. See `bound_float_error`."""
     norms = torch.stack([each.squared_norms_of_floats() for each in gradients]).sum(0).sqrt()
     factors = clip_factors(norms, clip, valid & torch.isfinite(norms))

@@ -46,7 +46,7 @@ from discreet.learn.training.plan import Schedule, Sums, TrainingPlan, TrainingQ
 from discreet.learn.training.quantise import GRID_BITS, MAX_FLOAT_RECORDS
 from discreet.learn.training.rows import TrainingRows, to_tensor
 from discreet.learn.training.sampling import draw_batch
-from discreet.learn.training.summing import Summer, TrainingFailed, LocalSummer, open_summer
+from discreet.learn.training.summing import LocalSummer, Summer, TrainingFailed, open_summer
 from discreet.learn.training.validate import check_model, infer_kind
 from discreet.ledger.account import CachedAnswer
 from discreet.ledger.chain import LedgerAccount
@@ -101,7 +101,9 @@ class TrainedModel:
 
         account = self.plan.open_account()
         if not isinstance(account, LedgerAccount):
-            raise BadParameter("account", "not in a ledger", "only a ledger's runs have a certificate", "train with a ledger")
+            raise BadParameter(
+                "account", "not in a ledger", "only a ledger's runs have a certificate", "train with a ledger"
+            )
         return make_certificate(
             account, self.reference.entry, measurement=self.reference.measurement, answer=self.reference.record,
             software=f"discreet {__version__}", key=key, tainted=self.tainted,
@@ -258,13 +260,19 @@ class PrivateTrainer:
         path = self._check_checkpoint(checkpoint)
         shape = tuple(given.shape[1:])
         if self.shape is not None and tuple(self.shape) != shape:
-            raise BadParameter("features", f"of shape {shape}", f"records of shape {tuple(self.shape)} were declared", "reshape")
-        kind = infer_kind(self.model, self.loss, shape, given.dtype, wanted[:1].expand(2, *wanted.shape[1:]) if len(wanted) else _two(wanted))
+            raise BadParameter(
+                "features", f"of shape {shape}", f"records of shape {tuple(self.shape)} were declared", "reshape"
+            )
+        kind = infer_kind(
+            self.model,
+            self.loss,
+            shape,
+            given.dtype,
+            wanted[:1].expand(2, *wanted.shape[1:]) if len(wanted) else _two(wanted),
+        )
         settings = self._choose_settings(kind)
         schedule = self.schedule
-        summer, gradients = open_summer(
-            self.model, settings, kind, schedule.chunk, schedule.narrow_chunks, self.threads
-        )
+        summer, gradients = open_summer(self.model, settings, kind, schedule.chunk, schedule.narrow_chunks, self.threads)
         try:
             run = _Run(self, gradients, summer, path, bits or SYSTEM, bits is not None and bits is not SYSTEM)
             run.reserve()
@@ -275,9 +283,13 @@ class PrivateTrainer:
     def _check_columns(self, features: Tensor, targets: Tensor) -> None:
         """Refuse by shapes and types, never by values."""
         if features.dim() < 2:
-            raise BadParameter("features", f"{features.dim()}-dimensional", "a row for each record is needed", "reshape them")
+            raise BadParameter(
+                "features", f"{features.dim()}-dimensional", "a row for each record is needed", "reshape them"
+            )
         if len(features) != len(targets):
-            raise BadParameter("targets", "of another length than features", "each record has one", "give as many as records")
+            raise BadParameter(
+                "targets", "of another length than features", "each record has one", "give as many as records"
+            )
         if self.schedule.sums == "float" and len(features) > MAX_FLOAT_RECORDS:
             raise BadParameter("sums", "'float'", f"at most {MAX_FLOAT_RECORDS:,} records", 'take sums="exact"')
 
