@@ -34,8 +34,8 @@ def training() -> Section:
     """Seconds per step and peak memory, each divided by plain PyTorch's of the same environment."""
     section = Section(
         "Private training: a step of 256 records",
-        "Wall time of a whole step (sampling, gradients, noise, optimiser) in one thread, noise drawn ahead in a second one; "
-        "peak memory of the process. Each as a ratio to plain PyTorch in the same environment. discreet's noise is exact and "
+        "Wall time of a whole step (sampling, gradients, noise, optimiser) in one thread, noise ahead in a second; "
+        "peak memory of the process. Ratios to plain PyTorch in the same environment. discreet's noise is exact and "
         "cryptographic, Opacus's is `torch.normal`. Goals in parentheses.",
         ["method", *(f"{each}: {what}" for each in NETWORKS.values() for what in ("time", "memory"))],
     )

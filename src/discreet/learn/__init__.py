@@ -1,4 +1,7 @@
-"""Models that are fitted privately: one debit for each fit, integer sums, exact noise. Needs NumPy alone; `PrivateTrainer` needs PyTorch."""
+"""Models that are fitted privately: one debit for each fit, integer sums, exact noise.
+
+Models need NumPy alone; `PrivateTrainer` needs PyTorch.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -3,11 +3,11 @@
 **Book-keeping.** The gradient of a linear layer's weights for one record is the outer product of what goes in (activations)
 and the gradient of what comes out. Both are known for every record after one forward and one backward pass over a chunk; the
 products are summed once, after clipping. So a step costs little more than a step without privacy, and no memory for a
-gradient per record [LK21, BWZK23]. Known layers: `Linear`, `Conv2d`, `Embedding`, `LayerNorm`, `GroupNorm`; a parameter that is
-used several times (tied weights) has the sum of its uses as its gradient, before any norm is taken.
+gradient per record [LK21, BWZK23]. Known layers: `Linear`, `Conv2d`, `Embedding`, `LayerNorm`, `GroupNorm`. A parameter that
+is used several times (tied weights) has the sum of its uses as its gradient, before any norm is taken.
 
-**vmap** computes the gradient of one record with `torch.func` and maps it over the chunk: for any other model, at the cost of
-one gradient per record in memory.
+**vmap** computes the gradient of one record with `torch.func` and maps it over the chunk: for any other model, at the cost
+of one gradient per record in memory.
 
 Book-keeping sees a parameter only where a known layer uses it. `check_bookkeeping` compares its sum with the gradient that
 autograd computes on synthetic rows; a model for which they differ is left to vmap. That is a matter of accuracy alone: the
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - as everyone calls it
 from torch import Tensor, nn
 
 from discreet.learn.training.quantise import (
@@ -243,7 +243,7 @@ def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:
 
 
 def _multiply(inputs: Tensor, outputs: Tensor, is_shared: bool) -> Gradient:
-    """The gradients Σₜ Gₜ ⊗ Aₜ: as factors for one position, multiplied out where that is small or needed, else a sequence."""
+    """The gradients Σₜ Gₜ ⊗ Aₜ: as factors for one position, multiplied out where that is small or needed."""
     records, positions, width = inputs.shape
     if not is_shared and positions == 1:
         return Factors(inputs[:, 0], outputs[:, 0])

@@ -4,8 +4,8 @@
 is clipped to norm C, and the *sum* of the clipped gradients is released with Gaussian noise of deviation z·C. What the
 optimiser makes of the releases is post-processing. Between data sets that differ in one record, a step is a Poisson-sampled
 Gaussian of ratio z, and the run is its T-fold composition, whatever the weights were: `subsample(Gaussian(z), q)·T`
-[MTZ19, ZDW22]. T, q, C, z, the divisor of the sum and the optimiser are declared; none is computed from the records, not even
-their number.
+[MTZ19, ZDW22]. T, q, C, z, the divisor of the sum and the optimiser are declared; none is computed from the records, not
+even their number.
 
 With checkpoints, r resumptions may repeat up to `every` steps each: T + r·every steps are paid for.
 """

@@ -355,7 +355,7 @@ class _Run:
         missing = [n for n, each in zip(self.gradients.names, self.weights, strict=True) if id(each) not in held]
         if missing:
             raise BadParameter(
-                "optimizer", f"without {', '.join(missing[:3])}", "it does not train every parameter that requires a gradient",
+                "optimizer", f"without {', '.join(missing[:3])}", "not every parameter that requires a gradient is trained",
                 "give it all parameters, or freeze those: requires_grad_(False)",
             )  # fmt: skip
 
@@ -387,7 +387,7 @@ class _Run:
             self.attempts = Attempts(self.account, run, privacy_unit_of(self.spec), limit)
 
     def _open_checkpoint(self, path: Path) -> str:
-        """Return the run's id: of the checkpoint, whose state is taken over, or of a new run, which is written down first."""
+        """Return the run's id: of the checkpoint, whose state is taken over, or of a new run, written down first."""
         digest = hash_measurement(self.spec)
         if not path.exists():
             self.run_id = new_run()
