@@ -16,6 +16,7 @@ from benchmarks import (  # noqa: E402
     accounting,
     asking,
     auditing,
+    census_scale,
     engines,
     ledger,
     local,
@@ -43,6 +44,7 @@ SUBJECTS = {
     "streams": streams.SECTIONS,
     "synthesis": synthesis.SECTIONS,
     "tabulation": tabulation.SECTIONS,
+    "hierarchies": census_scale.SECTIONS,
     "training": training.SECTIONS,
 }
 

@@ -39,7 +39,7 @@ def training() -> Section:
         "cryptographic, Opacus's is `torch.normal`. Goals in parentheses.",
         ["method", *(f"{each}: {what}" for each in NETWORKS.values() for what in ("time", "memory"))],
     )
-    own, others = measure_own(), peers.ask("opacus", OPACUS, "peer_opacus.py")
+    own, others = measure_own(), peers.ask("opacus", OPACUS, "peer_opacus_steps.py")
     for found, names in ((own, OWN), (others, PEERS)):
         for method, name in names.items():
             cells = []

@@ -29,7 +29,7 @@ from discreet.learn.descent import (
     Settings,
     SoftmaxResiduals,
 )
-from discreet.learn.estimator import Declared, PrivateEstimator, read_classes, read_target_bounds
+from discreet.learn.estimator import Declaration, PrivateEstimator, read_classes, read_target_bounds
 from discreet.learn.features import ONE, CategoryFeature, ColumnBounds, Design, Features, NumericFeature, Target
 from discreet.learn.records import Records, Rows
 from discreet.mechanisms.gaussian import Gaussian
@@ -63,7 +63,7 @@ def measure_typical_length(features: Features) -> Fraction:
     """Return the length of a row with numbers spread evenly over their bounds, up to a 64th: from the declaration alone.
 
     >>> measure_typical_length(Features.of({"age": (0, 100)}, {"sex": ("F", "M")}))
-    Fraction(93, 64)
+    Fraction(23, 16)
     """
     square = 1 + Fraction(len(features.numbers), 12) + len(features.categories)
     return Fraction(round(nearest_float(square) ** 0.5 * 64), 64)
@@ -78,10 +78,10 @@ class LinearModel(PrivateEstimator):
     coef_: Floats
     intercept_: Floats | float
 
-    def _make_residuals(self, declared: Declared) -> Residuals:
+    def _make_residuals(self, declared: Declaration) -> Residuals:
         raise NotImplementedError
 
-    def _make_descent(self, declared: Declared) -> Descent:
+    def _make_descent(self, declared: Declaration) -> Descent:
         steps = STEPS if self.steps is None else check_int(self.steps, "steps", 1)
         if steps > MAX_STEPS:
             raise BadParameter("steps", steps, f"at most {MAX_STEPS:,} are made", "noise grows with them: give fewer")
@@ -94,7 +94,7 @@ class LinearModel(PrivateEstimator):
         settings = Settings(steps, clip, LEARNING_RATE, MOMENTUM, scale, MOMENTS_SHARE)
         return Descent(declared.features, self._make_residuals(declared), settings)
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         descent, settings = self._make_descent(declared), self._make_descent(declared).settings
         relation, rows = declared.neighbours, declared.max_rows
         moments = bound_unit(descent.moments_norm_squared, relation, rows)
@@ -104,13 +104,13 @@ class LinearModel(PrivateEstimator):
             NoisyVector("gradients", gradients, 1 - settings.moments_share, settings.steps),
         )
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return self._make_descent(declared).shapes
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         return self._make_descent(declared).release(rows, noises, bits)
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         path = self._make_descent(declared).follow(released, float(plan.noises["gradients"].sigma))
         self._weights = path.result
         self._show_coefficients(declared.features, path)
@@ -189,7 +189,8 @@ class ClassifierMixin:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
-        return cast("NDArray[Any]", self.classes_[self.predict_proba(X).argmax(axis=1)])
+        found = self.predict_proba(X).argmax(axis=1)
+        return cast("NDArray[Any]", self.classes_[found])
 
 
 def choose_residuals(target: Target) -> Residuals:
@@ -242,7 +243,7 @@ class LogisticRegression(ClassifierMixin, LinearModel):
         self.classes, self.expected, self.steps, self.clip = classes, expected, steps, clip
         self.neighbours, self.account = neighbours, account
 
-    def _make_residuals(self, declared: Declared) -> Residuals:
+    def _make_residuals(self, declared: Declaration) -> Residuals:
         return choose_residuals(declared.target)
 
 
@@ -302,7 +303,7 @@ class LinearRegression(RegressorMixin, LinearModel):
         self.target_bounds, self.expected, self.steps, self.clip = target_bounds, expected, steps, clip
         self.neighbours, self.account = neighbours, account
 
-    def _make_residuals(self, declared: Declared) -> Residuals:
+    def _make_residuals(self, declared: Declaration) -> Residuals:
         return LinearResiduals()
 
     def _shape_coefficients(self, coefficients: Floats, intercepts: Floats) -> tuple[Floats, Any]:
@@ -337,7 +338,7 @@ class Ridge(LinearRegression):
         )  # fmt: skip
         self.alpha = alpha
 
-    def _make_descent(self, declared: Declared) -> Descent:
+    def _make_descent(self, declared: Declaration) -> Descent:
         found = super()._make_descent(declared)
         penalty = read_decimal(self.alpha, "alpha")
         if penalty < 0:
