@@ -35,7 +35,7 @@ from discreet.learn.training.quantise import (
     gather_rows,
 )
 
-Loss: TypeAlias = Callable[[Any, Any], Tensor]
+LossFunction: TypeAlias = Callable[[Any, Any], Tensor]
 Method: TypeAlias = Literal["book-keeping", "vmap"]
 SMALL = 1 << 9
 """Parameters of at most so many numbers are handled as one: their gradients are multiplied out, side by side."""
@@ -56,9 +56,9 @@ def is_known(layer: nn.Module) -> bool:
     """Return whether book-keeping knows the gradient of a layer's parameters."""
     kind = type(layer)
     if kind is nn.Conv2d:
-        return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+        return bool(layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str))
     if kind is nn.Embedding:
-        return layer.max_norm is None and not layer.scale_grad_by_freq and not layer.sparse
+        return layer.max_norm is None and not bool(layer.scale_grad_by_freq) and not layer.sparse
     return kind in (nn.Linear, nn.LayerNorm, nn.GroupNorm)
 
 
@@ -72,7 +72,7 @@ class GradientModel:
     """A copy of a model that computes contributions. The given model is left as it is."""
 
     model: nn.Module
-    loss: Loss
+    loss: LossFunction
     clip: float
     method: Method
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class GradientModel:
 
     @classmethod
     def of(
-        cls, model: nn.Module, loss: Loss, clip: float, method: Method | None = None, *, sums_floats: bool = False
+        cls, model: nn.Module, loss: LossFunction, clip: float, method: Method | None = None, *, sums_floats: bool = False
     ) -> "GradientModel":
         """Copy the model; take book-keeping if it knows every trained layer, unless a method is given."""
         own = copy.deepcopy(model)
@@ -206,9 +206,7 @@ def _merge(gradients: list[Gradient], parameter: nn.Parameter, records: int) -> 
     return Dense(total)
 
 
-def list_gradients(
-    use: Use, slope: Tensor, shared: set[int], sums_floats: bool = False
-) -> list[tuple[nn.Parameter, Gradient]]:
+def list_gradients(use: Use, slope: Tensor, shared: set[int], sums_floats: bool = False) -> list[tuple[Tensor, Gradient]]:
     """Return the gradients of a layer's parameters, from what went in and the gradient of what came out.
 
     Those of `shared` parameters are multiplied out; with `sums_floats` also those over several positions, because terms of
@@ -225,7 +223,7 @@ def list_gradients(
         outputs = slope.flatten(2).mT
     else:
         inputs, outputs = given.reshape(len(given), -1, given.shape[-1]), slope.reshape(len(slope), -1, slope.shape[-1])
-    found: list[tuple[nn.Parameter, Gradient]] = []
+    found: list[tuple[Tensor, Gradient]] = []
     if layer.bias is not None:
         found.append((layer.bias, Dense(outputs.sum(1) if outputs.shape[1] > 1 else outputs[:, 0])))
     is_shared = id(layer.weight) in shared or (sums_floats and inputs.shape[1] > 1)
@@ -235,7 +233,7 @@ def list_gradients(
 def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:
     """Return what each position of a convolution's output is computed from: records × positions × inputs."""
     (height, width), (down, right), (tall, broad) = layer.kernel_size, layer.stride, layer.dilation
-    top, left = layer.padding  # type: ignore[misc]  # no text: such layers are left to vmap
+    top, left = (int(each) for each in layer.padding)  # no text: such layers are left to vmap
     padded = F.pad(given, (left, left, top, top)) if top or left else given
     windows = padded.unfold(2, tall * (height - 1) + 1, down).unfold(3, broad * (width - 1) + 1, right)
     windows = windows[..., ::tall, ::broad]  # records × channels × positions (2) × kernel (2)
@@ -265,9 +263,7 @@ def _differentiate_embedding(layer: nn.Embedding, places: Tensor, slope: Tensor,
     return Dense(total.flatten(1))
 
 
-def _differentiate_norm(
-    layer: nn.LayerNorm | nn.GroupNorm, given: Tensor, slope: Tensor
-) -> list[tuple[nn.Parameter, Gradient]]:
+def _differentiate_norm(layer: nn.LayerNorm | nn.GroupNorm, given: Tensor, slope: Tensor) -> list[tuple[Tensor, Gradient]]:
     if isinstance(layer, nn.LayerNorm):
         normal = F.layer_norm(given, layer.normalized_shape, None, None, layer.eps)
         shape = (len(given), -1, layer.weight.numel())
@@ -276,7 +272,7 @@ def _differentiate_norm(
         normal = F.group_norm(given, layer.num_groups, None, None, layer.eps)
         products = (slope * normal).flatten(2).sum(2) if slope.dim() > 2 else slope * normal
         slopes = slope.flatten(2).sum(2) if slope.dim() > 2 else slope
-    found: list[tuple[nn.Parameter, Gradient]] = [(layer.weight, Dense(products))]
+    found: list[tuple[Tensor, Gradient]] = [(layer.weight, Dense(products))]
     return [*found, (layer.bias, Dense(slopes))] if layer.bias is not None else found
 
 

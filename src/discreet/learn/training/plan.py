@@ -1,6 +1,6 @@
 """What a training run will do and cost: fixed before any record is read, from public numbers alone.
 
-**The law of DP-SGD** [ACG+16]. In each of T steps every record is included independently with probability q, its gradient
+**The law of DP-SGD** [ACG16]. In each of T steps every record is included independently with probability q, its gradient
 is clipped to norm C, and the *sum* of the clipped gradients is released with Gaussian noise of deviation z·C. What the
 optimiser makes of the releases is post-processing. Between data sets that differ in one record, a step is a Poisson-sampled
 Gaussian of ratio z, and the run is its T-fold composition, whatever the weights were: `subsample(Gaussian(z), q)·T`

@@ -7,7 +7,7 @@ sum of the batch's contributions as 64-bit integers, to which noise must be adde
 import ctypes
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -75,7 +75,7 @@ class Summer(Protocol):
         """Return the sum of the contributions of the records at these positions."""
         ...
 
-    def update(self, weights: list[torch.Tensor]) -> None:
+    def update(self, weights: Sequence[torch.Tensor]) -> None:
         """Take the weights of the next step."""
         ...
 
@@ -100,7 +100,7 @@ class LocalSummer:
         """As in `Summer`."""
         self._rows = rows
 
-    def update(self, weights: list[torch.Tensor]) -> None:
+    def update(self, weights: Sequence[torch.Tensor]) -> None:
         """Nothing to do: the optimiser changes the weights of this very model."""
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class ChildSummer:
         self._connection.send(("load", (rows.features, rows.targets, rows.kind, rows.valid)))
         self._receive()
 
-    def update(self, weights: list[torch.Tensor]) -> None:
+    def update(self, weights: Sequence[torch.Tensor]) -> None:
         """As in `Summer`."""
         self._connection.send(("update", [each.detach().numpy() for each in weights]))
         self._receive()

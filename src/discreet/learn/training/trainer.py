@@ -38,7 +38,7 @@ from discreet.accounting.currencies import certified_epsilon
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import Composition
 from discreet.learn.charging import TALLY, Payer, read_neighbours
-from discreet.learn.training.bookkeeping import GradientModel, Loss, Method, check_bookkeeping, list_trained
+from discreet.learn.training.bookkeeping import GradientModel, LossFunction, Method, check_bookkeeping, list_trained
 from discreet.learn.training.card import ModelCard, describe_guarantee
 from discreet.learn.training.checkpoint import Attempts, Checkpoint, new_run
 from discreet.learn.training.invariance import RowKind
@@ -150,7 +150,7 @@ class PrivateTrainer:
     def __init__(
         self,
         model: nn.Module,
-        loss: Loss,
+        loss: LossFunction,
         *,
         expected: int,
         rate: Number | str,

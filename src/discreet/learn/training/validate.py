@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import BadParameter
-from discreet.learn.training.bookkeeping import Loss, list_trained
+from discreet.learn.training.bookkeeping import LossFunction, list_trained
 from discreet.learn.training.invariance import RowKind
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
@@ -59,7 +59,7 @@ def _check_batch_norm(layer: nn.Module, shown: str) -> None:
 
 
 def infer_kind(
-    model: nn.Module, loss: Loss, shape: tuple[int, ...] | None, dtype: torch.dtype | None, target: Tensor | None
+    model: nn.Module, loss: LossFunction, shape: tuple[int, ...] | None, dtype: torch.dtype | None, target: Tensor | None
 ) -> RowKind:
     """Return what a record looks like, from declared shapes and the types of columns, and try the model on zeros.
 
@@ -108,7 +108,7 @@ def _try_model(model: nn.Module, kind: RowKind) -> Tensor:
     raise BadParameter("model", type(model).__name__, problem, "check shape=, and that the output is one tensor")
 
 
-def _try_loss(model: nn.Module, loss: Loss, kind: RowKind) -> None:
+def _try_loss(model: nn.Module, loss: LossFunction, kind: RowKind) -> None:
     features, targets = kind.make_synthetic(2)
     try:
         with torch.no_grad():
