@@ -72,7 +72,7 @@ class GradientModel:
     """A copy of a model that computes contributions. The given model is left as it is."""
 
     model: nn.Module
-    loss: LossFunction
+    loss_function: LossFunction
     clip: float
     method: Method
     names: tuple[str, ...]
@@ -159,7 +159,7 @@ class GradientModel:
     def _keep_books(self, features: Tensor, targets: Tensor) -> list[Gradient]:
         self.uses.clear()
         with torch.enable_grad():
-            total = self.loss(self.model(features), targets).sum()
+            total = self.loss_function(self.model(features), targets).sum()
             uses, self.uses = self.uses, []
             slopes = torch.autograd.grad(total, [use.output for use in uses], allow_unused=True)
         parts: dict[int, list[Gradient]] = {id(each): [] for each in self.parameters}
@@ -186,7 +186,7 @@ class GradientModel:
 
         def one_loss(weights: dict[str, Tensor], feature: Tensor, target: Tensor) -> Tensor:
             output = torch.func.functional_call(self.model, {**frozen, **weights}, (feature[None],))
-            return self.loss(output, target[None]).sum()
+            return self.loss_function(output, target[None]).sum()
 
         with torch.enable_grad():
             found = torch.func.vmap(torch.func.grad(one_loss), (None, 0, 0))(trained, features, targets)
@@ -289,7 +289,7 @@ def check_bookkeeping(gradients: GradientModel, features: Tensor, targets: Tenso
     named = dict(plain.named_parameters())
     weights = [named[name].requires_grad_() for name in gradients.names]
     with torch.enable_grad():
-        loss = gradients.loss(plain(features), targets).sum()
+        loss = gradients.loss_function(plain(features), targets).sum()
         expected = torch.autograd.grad(loss, weights, allow_unused=True)
     flat = torch.cat([torch.zeros(w.numel()) if e is None else e.flatten() for w, e in zip(weights, expected, strict=True)])
     return bool((total - flat).norm() <= tolerance * (flat.norm() + 1e-9))

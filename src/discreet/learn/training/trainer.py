@@ -507,7 +507,7 @@ class _Run:
 
 @contextmanager
 def report_at_pace(plan: TrainingPlan, progress: Callable[[Progress], None] | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told of each step. Progress is reported from another thread, at most `MAX_REPORTS` times and
+    """Yield a function to call after each step. Progress is reported from another thread, at most `MAX_REPORTS` times and
     no earlier than at the pace of the slowest segment so far, rounded up to a power of two: so that the moment of a report
     says little about the sizes of batches.
 
