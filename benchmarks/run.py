@@ -28,6 +28,7 @@ from benchmarks import (  # noqa: E402
     streams,
     synthesis,
     tabulation,
+    training,
 )
 
 SUBJECTS = {
@@ -46,6 +47,7 @@ SUBJECTS = {
     "tabulation": tabulation.SECTIONS,
     "hierarchies": census_scale.SECTIONS,
     "learning": learn.SECTIONS,
+    "training": training.SECTIONS,
 }
 
 

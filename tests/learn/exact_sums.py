@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.learn.charging import NoisyVector
-from discreet.learn.estimator import Declared, PrivateEstimator
+from discreet.learn.estimator import Declaration, PrivateEstimator
 from discreet.learn.records import Records, to_records
 from discreet.units import Neighbours
 
@@ -27,7 +27,9 @@ class NoNoise:
         return np.array(values)
 
 
-def declare(model: PrivateEstimator, records: Records, neighbours: Neighbours) -> tuple[Declared, tuple[NoisyVector, ...]]:
+def declare(
+    model: PrivateEstimator, records: Records, neighbours: Neighbours
+) -> tuple[Declaration, tuple[NoisyVector, ...]]:
     """Return what a model declares and lists, between such neighbours."""
     declared = model.set_params(neighbours=neighbours)._declare(records)
     return declared, model._list_vectors(declared)

@@ -1,4 +1,7 @@
-"""Models that are fitted privately: one debit for each fit, integer sums, exact noise. Needs NumPy alone."""
+"""Models that are fitted privately: one debit for each fit, integer sums, exact noise.
+
+Models need NumPy alone; `PrivateTrainer` needs PyTorch.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.learn.naive_bayes import BinnedNB, GaussianNB
     from discreet.learn.records import Records
     from discreet.learn.selection import Selected, select
+    from discreet.learn.training import PrivateTrainer
 
 __getattr__, __dir__ = export_lazily(
     globals(),
@@ -31,6 +35,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.learn.naive_bayes": "BinnedNB GaussianNB",
         "discreet.learn.records": "Records",
         "discreet.learn.selection": "Selected select",
+        "discreet.learn.training": "PrivateTrainer",
     },
 )
 
@@ -48,6 +53,7 @@ __all__ = [
     "Metrics",
     "Moments",
     "PrivateEstimator",
+    "PrivateTrainer",
     "Records",
     "RepeatedFit",
     "Ridge",

@@ -78,9 +78,6 @@ class Declaration:
     max_rows: int = 1
 
 
-Declared = Declaration
-
-
 class PrivateEstimator(ABC):
     """A model that is fitted with noise, for one debit. See `docs/learn.md`."""
 
@@ -402,4 +399,4 @@ def read_target_bounds(bounds: Any, records: Records | None) -> NumericFeature:
     return NumericFeature("target", lower, upper)
 
 
-__all__ = ["Declaration", "Declared", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]
+__all__ = ["Declaration", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]

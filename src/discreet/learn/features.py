@@ -1,4 +1,4 @@
-"""Declared columns as an integer design: what every model computes on.
+"""Declaration columns as an integer design: what every model computes on.
 
 **Theory of operation.** The bounds of a number and the categories of a text are declared, never read off the data, so the
 integers of a row depend on that row and on the declaration alone. Removing one record changes no bit of another.

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from discreet._numbers import Number, check_int
 from discreet.learn.charging import FitPlan, NoisyVector, Payer, Released, bound_unit
-from discreet.learn.estimator import Declared, PrivateEstimator
+from discreet.learn.estimator import Declaration, PrivateEstimator
 from discreet.learn.features import HALF, ColumnBounds, Design, Ints
 from discreet.learn.moments import list_scales
 from discreet.learn.naive_bayes import require_numbers
@@ -258,7 +258,7 @@ class KMeans(PrivateEstimator):
 
     categories = None
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         numbers = require_numbers(declared, "distances are those of numbers", "leave them out")
         check_int(self.n_clusters, "n_clusters", 1)
         cell = bound_unit(1, declared.neighbours, declared.max_rows, nonnegative=True)
@@ -266,18 +266,18 @@ class KMeans(PrivateEstimator):
         moved = Fraction(round_length * HALF * HALF * declared.max_rows**2)
         return (NoisyVector("cells", cell, Fraction(1, 2)), NoisyVector("rounds", moved, Fraction(1, 2), ROUNDS))
 
-    def _make_grid(self, declared: Declared, noise: Gaussian) -> PublicGrid:
+    def _make_grid(self, declared: Declaration, noise: Gaussian) -> PublicGrid:
         return PublicGrid.choose(len(declared.features.numbers), declared.expected, float(noise.sigma))
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return self.list_shapes(declared, self._plan(declared, self._list_vectors(declared)).noises)
 
-    def list_shapes(self, declared: Declared, noises: Mapping[str, Gaussian]) -> Mapping[str, tuple[int, ...]]:
+    def list_shapes(self, declared: Declaration, noises: Mapping[str, Gaussian]) -> Mapping[str, tuple[int, ...]]:
         """Return the shapes of what is released: the grid is finer with less noise."""
         grid = self._make_grid(declared, noises["cells"])
         return {"cells": (grid.cells,), "rounds": (ROUNDS, self.n_clusters, 1 + grid.columns)}
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         grid = self._make_grid(declared, noises["cells"])
         lloyd = Lloyd(grid.columns, self.n_clusters)
         numbers, sigma = rows.design.numbers, float(noises["rounds"].sigma)
@@ -290,7 +290,7 @@ class KMeans(PrivateEstimator):
             nearest = find_nearest(numbers.astype(np.float64), lloyd.follow(grid, start, rounds, sigma))
         return {"cells": cells, "rounds": np.stack(rounds)}
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         cell_noise, sigma = float(plan.noises["cells"].sigma), float(plan.noises["rounds"].sigma)
         grid = self._make_grid(declared, plan.noises["cells"])
         start = find_start(grid, released["cells"], cell_noise, self.n_clusters)

@@ -41,7 +41,7 @@ from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
 from discreet.events import NO_EVENT
 from discreet.learn.charging import FitPlan, NoisyVector, Payer, Released
-from discreet.learn.estimator import Declared, PrivateEstimator, refuse_options
+from discreet.learn.estimator import Declaration, PrivateEstimator, refuse_options
 from discreet.learn.features import HALF, ColumnBounds, Design, Features, Ints, Name, NumericFeature
 from discreet.learn.naive_bayes import bound_sums, list_sums, read_sums, require_numbers
 from discreet.learn.records import Rows, to_records
@@ -164,19 +164,19 @@ class Moments(PrivateEstimator):
         self.epsilon, self.delta, self.bounds, self.categories = epsilon, delta, bounds, categories
         self.neighbours, self.account = neighbours, account
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         MomentLayout(declared.features)
         moved = bound_products(len(declared.features.names), declared.neighbours, declared.max_rows)
         return (NoisyVector("products", moved, Fraction(1)),)
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return {"products": MomentLayout(declared.features).entries[0].shape}
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         exact = MomentLayout(declared.features).sum_products(rows.design, rows.present)
         return {"products": noises["products"].release(exact, bits)}
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         self.matrix_ = MomentLayout(declared.features).to_matrix(released["products"])
         self.noise_ = float(plan.noises["products"].sigma) / UNIT
 
@@ -397,20 +397,20 @@ class PCA(PrivateEstimator):
             raise BadParameter("n_components", wanted, f"there are {numbers} columns", f"take at most {numbers}")
         return wanted
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         numbers = require_numbers(declared, "components are those of numbers", "leave them out")
         self._count_components(declared.features)
         MomentLayout(declared.features)
         return (NoisyVector("products", bound_products(numbers, declared.neighbours, declared.max_rows), Fraction(1)),)
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return {"products": MomentLayout(declared.features).entries[0].shape}
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         exact = MomentLayout(declared.features).sum_products(rows.design, rows.present)
         return {"products": noises["products"].release(exact, bits)}
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         matrix = MomentLayout(declared.features).to_matrix(released["products"])
         size = max(float(matrix[0, 0]), 1.0)
         means = np.clip(matrix[0, 1:] / size, -1, 1)
@@ -423,7 +423,7 @@ class PCA(PrivateEstimator):
         declared = moments._require_fitted()._declared_features
         numbers = len(declared.numbers)
         model._keep(
-            Declared(None, Features(declared.numbers, ()), None, None, Neighbours.ADD_REMOVE, 1), moments._fitted
+            Declaration(None, Features(declared.numbers, ()), None, None, Neighbours.ADD_REMOVE, 1), moments._fitted
         )  # the event is that of the moments
         means, covariance = moments._find_means()[1 : 1 + numbers], moments._find_covariance()[:numbers, :numbers]
         model._set_components(Features(declared.numbers, ()), means, covariance)
@@ -525,18 +525,18 @@ class StandardScaler(PrivateEstimator):
         """What a fit will cost; None by the declared bounds, which costs nothing."""
         return None if self.epsilon is None else self.plan.cost
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         numbers = require_numbers(declared, "only numbers are scaled", "leave them out")
         return (NoisyVector("sums", bound_sums(numbers, declared.neighbours, declared.max_rows), Fraction(1)),)
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return {"sums": (1, 1 + 2 * len(declared.features.numbers))}
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         sums = list_sums(rows.design.numbers).sum(axis=0, keepdims=True)
         return {"sums": noises["sums"].release(sums, bits)}
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         noise = float(plan.noises["sums"].sigma) / HALF
         _, means, variances = read_sums(released["sums"] / HALF, noise)
         scales = list_scales(declared.features)

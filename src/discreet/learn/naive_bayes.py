@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from discreet._numbers import Number, check_int
 from discreet.errors import BadParameter
 from discreet.learn.charging import FitPlan, NoisyVector, Payer, Released, bound_unit
-from discreet.learn.estimator import Declared, PrivateEstimator, read_classes
+from discreet.learn.estimator import Declaration, PrivateEstimator, read_classes
 from discreet.learn.features import GRID_BITS, HALF, ColumnBounds, Design, Features, Ints, Target
 from discreet.learn.records import Records, Rows
 from discreet.learn.scoring import Classifying, Floats
@@ -113,22 +113,22 @@ class BinnedNB(Classifying, PrivateEstimator):
     def _read_target(self, records: Records | None) -> Target:
         return read_classes(getattr(records, "target_keys", None) if self.classes is None else self.classes)
 
-    def _make_layout(self, declared: Declared) -> BinLayout:
+    def _make_layout(self, declared: Declaration) -> BinLayout:
         return BinLayout(declared.features, check_int(self.bins, "bins", 1))
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         features = len(self._make_layout(declared).sizes)
         moved = bound_unit(features, declared.neighbours, declared.max_rows, nonnegative=True)
         return (NoisyVector("counts", moved, Fraction(1)),)
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return {"counts": (count_classes(declared), self._make_layout(declared).width)}
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         counts = self._make_layout(declared).count_bins(rows, count_classes(declared))
         return {"counts": noises["counts"].release(counts, bits)}
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         layout, sigma = self._make_layout(declared), float(plan.noises["counts"].sigma)
         counts = released["counts"].astype(np.float64)
         parts = [counts[:, at : at + size] for at, size in zip(layout.offsets, layout.sizes, strict=True)]
@@ -203,21 +203,21 @@ class GaussianNB(Classifying, PrivateEstimator):
     def _read_target(self, records: Records | None) -> Target:
         return read_classes(getattr(records, "target_keys", None) if self.classes is None else self.classes)
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         numbers = require_numbers(declared, "a normal distribution needs numbers", "use BinnedNB, or leave them out")
         moved = bound_sums(numbers, declared.neighbours, declared.max_rows)
         return (NoisyVector("sums", moved, Fraction(1)),)
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return {"sums": (count_classes(declared), 1 + 2 * len(declared.features.numbers))}
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         vectors = list_sums(rows.design.numbers)
         sums = np.zeros((count_classes(declared), vectors.shape[1]), np.int64)
         np.add.at(sums, rows.target[rows.present], vectors[rows.present])
         return {"sums": noises["sums"].release(sums, bits)}
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         noise = float(plan.noises["sums"].sigma) / HALF  # in records
         size, means, variances = read_sums(released["sums"] / HALF, noise)
         self.class_count_, self.class_prior_ = size, size / size.sum()
@@ -237,12 +237,12 @@ class GaussianNB(Classifying, PrivateEstimator):
         return scores
 
 
-def count_classes(declared: Declared) -> int:
+def count_classes(declared: Declaration) -> int:
     """Return how many classes are declared."""
     return len(declared.target.keys)  # type: ignore[union-attr]
 
 
-def require_numbers(declared: Declared, reason: str, hint: str) -> int:
+def require_numbers(declared: Declaration, reason: str, hint: str) -> int:
     """Return how many columns of numbers there are, and refuse categories."""
     if declared.features.categories:
         raise BadParameter("categories", repr(declared.features.categories[0].name), reason, hint)

@@ -43,7 +43,7 @@ from discreet.learn.charging import (
     run_fit,
     to_plain,
 )
-from discreet.learn.estimator import Declared, PrivateEstimator
+from discreet.learn.estimator import Declaration, PrivateEstimator
 from discreet.learn.features import Ints
 from discreet.learn.kmeans import KMeans
 from discreet.learn.metrics import Evaluation, Metric, find_payer
@@ -87,7 +87,7 @@ class Job:
     """One candidate with its noise: fits, and scores the fit on the same records."""
 
     model: PrivateEstimator
-    declared: Declared
+    declared: Declaration
     plan: FitPlan
     score_noise: Gaussian
     metric: str
@@ -153,7 +153,7 @@ class Job:
         return released
 
 
-def make_task(declared: Declared) -> str:
+def make_task(declared: Declaration) -> str:
     """Return what a model predicts."""
     from discreet.learn.features import CategoryFeature
 
@@ -244,7 +244,7 @@ def check_terms(terms: ChargeTerms) -> ChargeTerms:
 
 def declare_alike(
     candidates: Sequence[PrivateEstimator], records: Records, payer: Payer, relation: Neighbours
-) -> list[Declared]:
+) -> list[Declaration]:
     """Return what each candidate declares, and refuse candidates that read other columns than the first."""
     if not candidates:
         raise BadParameter("candidates", "empty", "there is nothing to select", "give a list of models")
@@ -257,7 +257,7 @@ def declare_alike(
             )  # fmt: skip
         declared = each._declare(records)
         found.append(
-            Declared(records, declared.features, declared.target, payer, relation, declared.expected, declared.max_rows)
+            Declaration(records, declared.features, declared.target, payer, relation, declared.expected, declared.max_rows)
         )
         if (declared.features, declared.target) != (found[0].features, found[0].target):
             raise BadParameter(
@@ -276,7 +276,7 @@ def choose_metric(metric: str | None, task: str) -> str:
 
 
 def plan_jobs(
-    candidates: Sequence[PrivateEstimator], declared: Sequence[Declared], terms: ChargeTerms, payer: Payer, metric: str,
+    candidates: Sequence[PrivateEstimator], declared: Sequence[Declaration], terms: ChargeTerms, payer: Payer, metric: str,
     runs: Runs,
 ) -> tuple[list[Job], SelectionPlan]:  # fmt: skip
     """Give every job its noise, so that the best of K costs no more than the limit."""
@@ -293,7 +293,7 @@ def plan_jobs(
         mu *= 1 - 1e-4
 
 
-def make_job(model: PrivateEstimator, declared: Declared, mu_squared: Fraction, terms: ChargeTerms, metric: str) -> Job:
+def make_job(model: PrivateEstimator, declared: Declaration, mu_squared: Fraction, terms: ChargeTerms, metric: str) -> Job:
     """Return a candidate with the noise that this μ² buys for its fit and its score."""
     vectors = model._list_vectors(declared)
 
@@ -309,7 +309,7 @@ def make_job(model: PrivateEstimator, declared: Declared, mu_squared: Fraction, 
 
 
 def list_shapes(
-    model: PrivateEstimator, declared: Declared, noises: Mapping[str, Gaussian]
+    model: PrivateEstimator, declared: Declaration, noises: Mapping[str, Gaussian]
 ) -> Mapping[str, tuple[int, ...]]:
     """Return the shapes of what a model releases; of some they depend on the noise."""
     if isinstance(model, KMeans):
