@@ -21,6 +21,7 @@ most α, which is 10⁻⁹ unless stated.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from discreet._numbers import Number, check_int, to_rational
 from discreet.auditor.evidence import ROUNDING_MARGIN
 from discreet.auditor.finding import Check
 from discreet.errors import BadParameter
+
+Batches: TypeAlias = Sequence[Sequence[int] | NDArray[np.int64]]
+"""For each batch, the positions of its records."""
 
 FALSE_ALARMS = 1e-9
 SPREAD_SHARES = (0.2, 0.5, 0.8)
@@ -58,7 +62,7 @@ class CountTest:
         return f"{self.what}: {self.count:,} of {self.trials:,}, where about {expected:,.6g} are expected"
 
 
-def check_batches(batches: Sequence[Sequence[int]], records: int, rate: Number, alpha: float = FALSE_ALARMS) -> Check:
+def check_batches(batches: Batches, records: int, rate: Number, alpha: float = FALSE_ALARMS) -> Check:
     """Test whether batches, given as positions of records, are Poisson samples at this rate.
 
     >>> from discreet.noise import bernoulli

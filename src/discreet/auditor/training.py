@@ -31,7 +31,7 @@ from discreet.auditor.attack import Progress, audit
 from discreet.auditor.finding import Check, Finding
 from discreet.auditor.one_run import OneRun, check_one_run, list_points
 from discreet.auditor.outputs import Floats
-from discreet.auditor.sampler_law import check_batches
+from discreet.auditor.sampler_law import Batches, check_batches
 from discreet.auditor.training_replay import replay_estimator
 from discreet.errors import BadParameter
 from discreet.events import Composition, repeat, subsample
@@ -88,7 +88,8 @@ class TrainingClaim:
         """Return the log-likelihood ratio of the claimed mechanism, over the last axis (steps)."""
         q, z = float(to_rational(self.rate)), float(to_rational(self.noise))
         exponents = np.clip((2 * projected - 1) / (2 * z * z), -700, 700)
-        return np.asarray(np.log1p(q * np.expm1(exponents)) if q < 1 else exponents, np.float64).sum(axis=-1)
+        ratios = np.log1p(q * np.expm1(exponents)) if q < 1 else exponents
+        return np.asarray(ratios.sum(axis=-1), np.float64)
 
 
 # -- white box --------------------------------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def audit_training(
     claim: TrainingClaim | None = None,
     *,
     rows: tuple[Any, Any] | None = None,
-    batches: Sequence[Sequence[int]] | None = None,
+    batches: Batches | None = None,
     records: int | None = None,
     companions: Companions = "beside",
     dimension: int = DIMENSION,
@@ -257,6 +258,27 @@ def audit_training(
             play_one_run(wide, claim, canaries), list_points(claim.event, canaries), float(alpha)
         )
     return found
+
+
+def read_target(given: Any) -> tuple[Any, dict[str, Any]]:
+    """Return what to audit and its options, from a trainer, (model, rows), (function, claim), or a function that returns one.
+
+    >>> claim = TrainingClaim(Fraction(1, 10), 1, 10)
+    >>> read_target(lambda: (print, claim)) == (print, {"claim": claim})
+    True
+    """
+    if callable(given) and not isinstance(given, type) and not hasattr(given, "schedule"):
+        try:
+            given = given()
+        except TypeError:
+            raise BadParameter(
+                "target", getattr(given, "__name__", "a function"), "a function of (rows, seed) does not say what it claims",
+                "name (function, TrainingClaim(…)), or a function without arguments that returns that",
+            ) from None  # fmt: skip
+    if not isinstance(given, tuple):
+        return given, {}
+    target, detail = given
+    return target, {"claim": detail} if isinstance(detail, TrainingClaim) else {"rows": detail}
 
 
 def read_claim(trainer: Any) -> TrainingClaim:

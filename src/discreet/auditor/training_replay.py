@@ -158,7 +158,7 @@ def _check_missing_target(
 ) -> Check:
     """Add a record whose target is missing: it must contribute nothing."""
     more, _ = _take_rows(features, target, np.append(everyone, 0))
-    longer = np.append(np.asarray(target).astype(object), None)
+    longer = np.array([*np.asarray(target).tolist(), None], object)
     moved = _find_difference(base, trace_fit(model, more, longer, base))
     return Check(
         "no target", f"a record without a target changes {moved}" if moved else "", "a record without a target adds nothing"

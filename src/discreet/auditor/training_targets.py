@@ -27,13 +27,13 @@ Included = NDArray[np.bool_]
 def clip_rows(rows: Floats, clip: float) -> Floats:
     """Return rows of at most this norm."""
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return np.asarray(rows * np.minimum(1, clip / np.maximum(norms, 1e-300)))
+    return np.asarray(rows * np.minimum(1, clip / np.maximum(norms, 1e-300)), np.float64)
 
 
 def draw_gaussian(sigma: float, shape: tuple[int, ...]) -> Floats:
     """Return exact Gaussian noise on the grid 2⁻²⁰."""
     size = int(np.prod(shape))
-    return rounded_gaussian(Fraction(sigma) * GRID, size, SYSTEM).reshape(shape) / GRID
+    return np.asarray(rounded_gaussian(Fraction(sigma) * GRID, size, SYSTEM).reshape(shape) / GRID, np.float64)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SimulatedTraining:
 
     def __call__(self, rows: Floats, seed: int) -> Floats:
         """Train once."""
-        return self.run_many(rows, 1)[0]
+        return np.asarray(self.run_many(rows, 1)[0], np.float64)
 
     def run_many(self, rows: Floats, n: int) -> Floats:
         """Return the updates of n runs: runs × steps × coordinates."""
@@ -98,7 +98,7 @@ class TrueMean(SimulatedTraining):
 
     def release(self, sums: Floats, included: Included, rows: Floats) -> Floats:
         sizes = np.maximum(included.sum(axis=2), 1)[..., None]
-        return sums / sizes + draw_gaussian(self.sigma, sums.shape) / self.divisor
+        return np.asarray(sums / sizes + draw_gaussian(self.sigma, sums.shape) / self.divisor)
 
 
 class ShortNoise(SimulatedTraining):
@@ -159,7 +159,7 @@ class NoiseBeforeClipping(SimulatedTraining):
     def _run(self, rows: Floats, n: int) -> Floats:
         included = self.include(len(rows), n)
         noisy = rows + draw_gaussian(self.sigma, (n, self.claim.steps, *rows.shape))
-        return (clip_rows(noisy, self.clip) * included[..., None]).sum(axis=2) / self.divisor
+        return np.asarray((clip_rows(noisy, self.clip) * included[..., None]).sum(axis=2) / self.divisor)
 
 
 class ClippedMean(SimulatedTraining):
@@ -196,7 +196,7 @@ class SkipsEmpty(SimulatedTraining):
     """A batch without records releases nothing, not even noise."""
 
     def release(self, sums: Floats, included: Included, rows: Floats) -> Floats:
-        return np.where(included.any(axis=2)[..., None], super().release(sums, included, rows), 0.0)
+        return np.where(np.any(included, axis=2, keepdims=True), super().release(sums, included, rows), 0.0)
 
 
 class NoisePerChunk(SimulatedTraining):
@@ -204,7 +204,7 @@ class NoisePerChunk(SimulatedTraining):
 
     def release(self, sums: Floats, included: Included, rows: Floats) -> Floats:
         chunks = -(-included.sum(axis=2) // 2)[..., None]
-        return (sums + draw_gaussian(self.sigma, sums.shape) * np.sqrt(chunks)) / self.divisor
+        return np.asarray((sums + draw_gaussian(self.sigma, sums.shape) * np.sqrt(chunks)) / self.divisor)
 
 
 class ClippedPerLayer(SimulatedTraining):
