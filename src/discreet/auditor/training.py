@@ -261,7 +261,7 @@ def audit_training(
 
 
 def read_target(given: Any) -> tuple[Any, dict[str, Any]]:
-    """Return what to audit and its options, from a trainer, (model, rows), (function, claim), or a function that returns one.
+    """Return what to audit and its options, of a trainer, (model, rows), (function, claim), or a function that returns one.
 
     >>> claim = TrainingClaim(Fraction(1, 10), 1, 10)
     >>> read_target(lambda: (print, claim)) == (print, {"claim": claim})

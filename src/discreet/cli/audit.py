@@ -154,9 +154,12 @@ def _audit_training(
         if value is not None:
             raise BadParameter(flag, value, "not for training, which states its own claim", f"leave {flag} out")
     sys.path.insert(0, "")
-    target, options = read_target(load_attribute(name))
-    with show_progress("auditing …") as on_progress:
-        found = audit_training(target, confidence=confidence, progress=on_progress, **options)
+    try:
+        target, options = read_target(load_attribute(name, "--training"))
+        with show_progress("auditing …") as on_progress:
+            found = audit_training(target, confidence=confidence, progress=on_progress, **options)
+    except BadParameter as refused:
+        raise BadParameter("--training", repr(name), refused.reason, refused.hint) from None
     violation = any(each.violation for each in found.values())
     if json:
         print_json({"violation": violation, "checks": {name: each.to_dict() for name, each in found.items()}})
