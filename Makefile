@@ -9,6 +9,9 @@ BIN    := $(VENV)/bin
 WORKERS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
+# Tests start hundreds of processes. Each would compile discreet anew where the environment forbids to keep bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install demo demo-serve test check browser bench docs wheel nightly clean
 help:  ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -50,6 +53,9 @@ browser: $(BIN)/python  ## Find the Chromium that tests look at pages with, and 
 	@$(BIN)/python tools/vendor.py --axe
 
 # The marker `nightly` alone decides what runs when, wherever a test stands. The long tests stand in tests/campaigns; make nightly finds them by it.
+# With a process on every core, threads of linear algebra would wait for each other.
+test nightly: export OPENBLAS_NUM_THREADS := 1
+
 test: check browser  ## Run make check, then every test except the nightly campaigns.
 	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
 

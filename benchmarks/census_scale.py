@@ -1,36 +1,72 @@
-"""A census end to end on DuckDB: people × blocks × 2,016 cells, six levels, from Parquet to published tables.
+"""Hierarchies: a census end to end on DuckDB: people × blocks × 2,016 cells, six levels, from Parquet to published tables.
 
-    python benchmarks/census_scale.py [people] [blocks] [--folder DIR]
+    python benchmarks/census_scale.py [people] [blocks] [--folder DIR] [--reproduce]    one size, step by step
+    python benchmarks/run.py hierarchies                                                 the section of RESULTS.md
 
-Invents people, plans, measures (one pass of the engine, exact noise on every measured cell, synced to disk), estimates with
-two passes, and writes estimates with intervals and display values of every table on every level. Prints wall and processor
-seconds of each step and the peak of memory, that of DuckDB included: it runs in the same process.
+Each size runs in a process of its own, so that its peak of memory is its own. It invents people, plans, measures (one pass
+of the engine, exact noise on every measured cell, synced to disk), estimates with two passes, and writes estimates with
+intervals and display values of every table on every level. Prints wall and processor seconds of each step and the peak of
+memory, that of DuckDB included: it runs in the same process.
 """
 
 import argparse
+import json
+import os
 import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-import discreet
-from discreet.session.executor import RunOptions
-from discreet.tabulation.hierarchical import execute_hierarchy
-from discreet.tabulation.hierarchy import Hierarchy, LevelTable
-from discreet.tabulation.hierarchy_files import reproduce_hierarchy
-from discreet.tabulation.hierarchy_plan import plan_hierarchy
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+import discreet  # noqa: E402
+from benchmarks.table import Section  # noqa: E402
+from discreet.session.executor import RunOptions  # noqa: E402
+from discreet.tabulation.hierarchical import execute_hierarchy  # noqa: E402
+from discreet.tabulation.hierarchy import Hierarchy, LevelTable  # noqa: E402
+from discreet.tabulation.hierarchy_files import reproduce_hierarchy  # noqa: E402
+from discreet.tabulation.hierarchy_plan import plan_hierarchy  # noqa: E402
 
 LEVELS = "nation > state > county > tract > group > block"
 LENGTHS = [0, 2, 5, 11, 12, 15]
 SIZES = {"quarters": 8, "adult": 2, "hispanic": 2, "race": 63}
 BATCH = 1_000_000
+MEASURED = ((1_000_000, 10_000), (3_000_000, 30_000), (10_000_000, 100_000))
+"""People and blocks of the runs in RESULTS.md; HIERARCHY_SIZES="100000x1000 …" measures others."""
+GOAL_SECONDS, GOAL_GIGABYTES = 600, 4.0
+EXTRAPOLATED, EXTRAPOLATED_SECONDS = (100_000_000, 1_000_000), 3600
+
+
+@dataclass
+class Run:
+    """What one size took, in seconds, and its peak of memory and size on disk, in gigabytes."""
+
+    people: int
+    blocks: int
+    plan: float = 0.0
+    measure: float = 0.0
+    write: float = 0.0
+    total: float = 0.0
+    processor: float = 0.0
+    peak: float = 0.0
+    written: float = 0.0
+    reproduce: float = 0.0
+
+
+def find_peak() -> float:
+    """The peak of this process's memory so far, in gigabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 @contextmanager
@@ -38,9 +74,9 @@ def count(what: str) -> Iterator[None]:
     """Print what a step took."""
     wall, cpu = time.perf_counter(), time.process_time()
     yield
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     now, then = time.perf_counter() - wall, time.process_time() - cpu
-    print(f"{what:32} {now:8.1f} s   {then:8.1f} s of processor   peak so far {peak:5.2f} GB", flush=True)
+    line = f"{what:32} {now:8.1f} s   {then:8.1f} s of processor   peak so far {find_peak():5.2f} GB"
+    print(line, file=sys.stderr, flush=True)
 
 
 def list_blocks(blocks: int, rng: np.random.Generator) -> np.ndarray:
@@ -75,20 +111,15 @@ def invent_people(path: Path, people: int, codes: np.ndarray, rng: np.random.Gen
     writer.close()
 
 
-def main() -> None:
-    """Run it once."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("people", type=int, nargs="?", default=1_000_000)
-    parser.add_argument("blocks", type=int, nargs="?", default=10_000)
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--reproduce", action="store_true")
-    given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="census", dir=given.folder))
+def run(people: int, blocks: int, within: Path | None, *, reproduce: bool) -> Run:
+    """Run one size, and say what it took."""
+    folder = Path(tempfile.mkdtemp(prefix="census", dir=within))
     rng = np.random.default_rng(1)
+    found = Run(people, blocks)
     try:
-        codes = list_blocks(given.blocks, rng)
+        codes = list_blocks(blocks, rng)
         with count("(inventing people)"):
-            invent_people(folder / "people.parquet", given.people, codes, rng)
+            invent_people(folder / "people.parquet", people, codes, rng)
         begin, cpu = time.perf_counter(), time.process_time()
         with count("open the source, read the nodes"):
             keys = {name: list(range(size)) for name, size in SIZES.items()}
@@ -104,22 +135,112 @@ def main() -> None:
         }
         with count("plan"):
             plan = plan_hierarchy(session, hierarchy, tables, epsilon=16)
-            print(hierarchy.spine.sizes, "streamed by", (*hierarchy.levels, "nothing")[plan.stream_level], plan.cost)
-        for level, noises in zip(hierarchy.levels, plan.noises, strict=True):
-            print(f"   {level:8}", {margin: round(float(noise.sigma), 2) for margin, noise in noises.items()})
+        planned = time.perf_counter()
         with count("measure"):
-            found = execute_hierarchy(plan, folder / "out", RunOptions())
+            tabulation = execute_hierarchy(plan, folder / "out", RunOptions())
+        measured = time.perf_counter()
         with count("estimate and write"):
-            found.write()
-        wall, used = time.perf_counter() - begin, time.process_time() - cpu
-        size = sum(path.stat().st_size for path in (folder / "out").rglob("*") if path.is_file()) / 1e9
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"end to end: {wall:.0f} s, {used:.0f} s of processor, peak {peak:.2f} GB, {size:.1f} GB written")
-        if given.reproduce:
+            tabulation.write()
+        done = time.perf_counter()
+        found.plan, found.measure, found.write, found.total = (
+            planned - begin, measured - planned, done - measured, done - begin
+        )  # fmt: skip
+        found.processor, found.peak = time.process_time() - cpu, find_peak()
+        found.written = sum(path.stat().st_size for path in (folder / "out").rglob("*") if path.is_file()) / 1e9
+        if reproduce:
             with count("reproduce"):
-                print(reproduce_hierarchy(folder / "out").is_complete)
+                assert reproduce_hierarchy(folder / "out").is_complete
+            found.reproduce = time.perf_counter() - done
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    return found
+
+
+# -- the section ------------------------------------------------------------------------------------------------------------
+
+
+def list_sizes() -> list[tuple[int, int]]:
+    """People and blocks of each run."""
+    named = os.environ.get("HIERARCHY_SIZES", "").split()
+    pairs = [tuple(map(int, each.split("x"))) for each in named]
+    return [(pair[0], pair[1]) for pair in pairs] or list(MEASURED)
+
+
+def run_apart(people: int, blocks: int) -> Run:
+    """Run one size in a process of its own."""
+    command = [sys.executable, __file__, str(people), str(blocks), "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return Run(**json.loads(done.stdout))
+
+
+def fit_line(blocks: list[int], values: list[float]) -> tuple[float, float]:
+    """Value at 0 and slope per block, by least squares of relative errors: the largest size does not decide alone."""
+    design = np.stack([np.ones(len(blocks)), np.array(blocks, float)], axis=1) / np.array(values)[:, None]
+    start, slope = np.linalg.lstsq(design, np.ones(len(blocks)), rcond=None)[0]
+    return float(start), float(slope)
+
+
+def judge(seconds: float, gigabytes: float, goal: float) -> str:
+    """Say whether a run is within its goal."""
+    is_met = seconds <= goal and gigabytes <= GOAL_GIGABYTES
+    return f"≤ {goal / 60:.0f} min, ≤ {GOAL_GIGABYTES:.0f} GB: {'yes' if is_met else 'no'}"
+
+
+def measure_hierarchies() -> Section:
+    """A census at some sizes, and what their slopes say of a larger one."""
+    runs = [run_apart(*size) for size in list_sizes()]
+    section = Section(
+        "Hierarchies: a census end to end",
+        "Invented people in blocks of six levels, 8 · 2 · 2 · 63 = 2,016 cells a node, four tables on every level, 100 "
+        "people a block: read from Parquet by DuckDB in the same process, exact noise on every measured cell, each subtree "
+        "synced to disk, two passes of least squares, estimates with intervals and display values as Parquet. Memory is the "
+        "peak of the whole process. The last row was not run: it is extrapolated on paper, along the line through the "
+        "measured sizes.",
+        ["people × blocks", "plan", "measure", "estimate and write", "end to end", "memory", "on disk", "goal"],
+    )
+    for each in runs:
+        is_goal = (each.people, each.blocks) == MEASURED[-1]
+        section.add(
+            f"{each.people:,} × {each.blocks:,}", f"{each.plan:.1f} s", f"{each.measure:.1f} s", f"{each.write:.1f} s",
+            f"{each.total:.1f} s", f"{each.peak:.2f} GB", f"{each.written:.2f} GB",
+            judge(each.total, each.peak, GOAL_SECONDS) if is_goal else "",
+        )  # fmt: skip
+    if len(runs) >= 3:
+        people, blocks = EXTRAPOLATED
+        sizes = [each.blocks for each in runs]
+        names = ("plan", "measure", "write", "total", "peak", "written")
+        lines = {name: fit_line(sizes, [getattr(each, name) for each in runs]) for name in names}
+        found = {name: start + slope * blocks for name, (start, slope) in lines.items()}
+        # Memory is one subtree, whose size is bounded, and the levels above: no less than that of the largest run.
+        found["peak"] = max(found["peak"], *(each.peak for each in runs))
+        section.add(
+            f"{people:,} × {blocks:,}, extrapolated", f"{found['plan']:.0f} s", f"{found['measure']:.0f} s",
+            f"{found['write']:.0f} s", f"{found['total'] / 60:.0f} min", f"{found['peak']:.1f} GB",
+            f"{found['written']:.0f} GB", judge(found["total"], found["peak"], EXTRAPOLATED_SECONDS),
+        )  # fmt: skip
+    return section
+
+
+SECTIONS = [measure_hierarchies]
+
+
+def main() -> None:
+    """Run one size."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("people", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("blocks", type=int, nargs="?", default=10_000)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--reproduce", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    found = run(given.people, given.blocks, given.folder, reproduce=given.reproduce)
+    if given.json:
+        print(json.dumps(asdict(found)))
+        return
+    print(
+        f"end to end: {found.total:.0f} s, {found.processor:.0f} s of processor, peak {found.peak:.2f} GB, "
+        f"{found.written:.1f} GB written"
+    )
 
 
 if __name__ == "__main__":

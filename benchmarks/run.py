@@ -16,7 +16,9 @@ from benchmarks import (  # noqa: E402
     accounting,
     asking,
     auditing,
+    census_scale,
     engines,
+    learn,
     ledger,
     local,
     noise,
@@ -26,6 +28,7 @@ from benchmarks import (  # noqa: E402
     streams,
     synthesis,
     tabulation,
+    training,
 )
 
 SUBJECTS = {
@@ -42,6 +45,9 @@ SUBJECTS = {
     "streams": streams.SECTIONS,
     "synthesis": synthesis.SECTIONS,
     "tabulation": tabulation.SECTIONS,
+    "hierarchies": census_scale.SECTIONS,
+    "learning": learn.SECTIONS,
+    "training": training.SECTIONS,
 }
 
 

@@ -1,4 +1,5 @@
-"""Runs the code of other libraries that docs/from-other-libraries.md shows, each in an environment of its own.
+"""Runs the code of other libraries that docs/from-other-libraries.md and docs/recipes-training.md show, each in an
+environment of its own.
 
     python benchmarks/side_by_side.py            all of it
     python benchmarks/side_by_side.py opendp     one library
@@ -17,13 +18,14 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers import interpreter  # noqa: E402
 
-PAGE = ROOT / "docs" / "from-other-libraries.md"
+PAGES = [ROOT / "docs" / name for name in ("from-other-libraries.md", "recipes-training.md")]
 BLOCK = re.compile(r'^```py title="(\S+) (\S+)"\n(.*?)^```$', re.M | re.S)
 PACKAGES = {
     "opendp": ["opendp[polars]=={version}"],
     "tmlt.analytics": ["tmlt.analytics=={version}", "setuptools<81"],
     "diffprivlib": ["diffprivlib=={version}", "scikit-learn<1.6", "pandas"],
     "smartnoise-sql": ["smartnoise-sql=={version}"],
+    "opacus": ["torch==2.13.0", "opacus=={version}"],
 }
 """What pip installs for each library, beside what the library itself asks for."""
 
@@ -40,7 +42,7 @@ def run_block(name: str, version: str, code: str) -> None:
 
 def main(*wanted: str) -> None:
     """Run the blocks of the libraries that are named, or all."""
-    for name, version, code in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+    for name, version, code in BLOCK.findall("\n".join(page.read_text(encoding="utf-8") for page in PAGES)):
         if not wanted or name in wanted:
             run_block(name, version, code)
 

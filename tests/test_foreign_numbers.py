@@ -135,6 +135,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "shuffled_epsilon": (discreet.shuffled_epsilon, {"n": 100, "epsilon0": 2, "delta": 0.125}),
     "group": (lambda size: discreet.group(EVENT, size), {"size": 3}),
     "subsample": (lambda rate: discreet.subsample(EVENT, rate), {"rate": 0.5}),
+    "dpsgd": (discreet.dpsgd, {"sigma": 2, "batch": 4, "n": 8, "epochs": 3}),
+    "dpsgd, a rate": (discreet.dpsgd, {"sigma": 0.5, "rate": 0.25, "steps": 3}),
+    "Training": (discreet.Training, {"sigma": 2, "batch": 4, "n": 8, "epochs": 3}),
+    "Training, a rate": (discreet.Training, {"rate": 0.25, "steps": 3}),
     "epsilon": (lambda delta: discreet.epsilon(EVENT, delta), {"delta": 0.125}),
     "delta": (lambda epsilon: discreet.delta(EVENT, epsilon), {"epsilon": 0.25}),
     "renyi": (lambda order: discreet.renyi(EVENT, order), {"order": 4}),
@@ -174,6 +178,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **k: open_session().ask("SELECT COUNT(*) AS n FROM data", epsilon=1, bits=seeded_bits(1)).limit(**k).rows,
         {"rows": 1, "offset": 0},
     ),
+    "Session.records": (lambda **k: open_session().records("pay", **k).max_rows, {"max_rows": 2}),
     "Session.find_epsilon": (
         lambda **k: open_session().find_epsilon("SELECT COUNT(*) AS n FROM data", **k),
         {"error": 8, "size": 32, "confidence": 0.75},
@@ -186,7 +191,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 WHOLE = {
     "n", "size", "choices", "holders", "threshold", "lower", "upper", "most", "times", "l0", "k", "cells", "queries",
-    "max_groups", "max_rows", "rows", "offset", "users",
+    "max_groups", "max_rows", "rows", "offset", "users", "batch", "steps",
 }  # fmt: skip
 """Parameters that are whole numbers; a bound called `lower` or `upper` is one in TruncatedGeometric only, and the `size` of
 a relative error is any number."""
@@ -218,6 +223,12 @@ def test_what_is_no_number_is_refused_by_the_name_of_the_parameter(call: str) ->
                 continue  # an error may be a text such as "5%"
             if parameter == "epsilon" and call.startswith("Session") and isinstance(value, str):
                 continue  # ε of a query may be a text such as "3/10", as people write it
+            if (
+                parameter in ("sigma", "rate", "epochs")
+                and call.startswith(("dpsgd", "Training"))
+                and isinstance(value, str)
+            ):
+                continue  # a rate may be a text such as "256/60000"
             if parameter in ("error", "size") and call.startswith(("Session", "plan")) and isinstance(value, list):
                 continue  # one per group
             with pytest.raises(DiscreetError) as refused:
@@ -233,6 +244,7 @@ NOT_TRIED = {
     "Bounds": "holds doubles that were computed",
     "Finding": "is what an audit returns",
     "RunningTotal": "is made by for_delta",
+    "TrainingPlan": "is what plan returns",
     "Workload": "reads its numbers as `connect` and `ask` do, see tests/workload",
     "WorkloadQuery": "the same",
     "tabulate": "draws noise; what it reads numbers with is tried in tests/tabulation/test_tabulation.py",

@@ -6,15 +6,15 @@ It measures the people with the Bureau's noise (redistricting.py) through an acc
 in two ways from the same noisy measurements: by generalised least squares, as discreet publishes them, and from the top
 down, as the Bureau did, in a simple form. It compares both with the invented truth, which nobody has of real people.
 
-**Top down.** On each level, each node's own measurements are combined by least squares; measurements of other levels are
-not used. Then, from the top, the totals of the children of a node are the closest nonnegative whole numbers that add up to
-the node's; and their 2,016 cells are the closest ones that add up to these totals and to the node's cells. Blocks, whose
-totals were measured with σ = 89, get their cells first, and the total is their sum. Against the Bureau's TopDown [Abo22]
-this leaves out: the passes over queries in order of importance with a tolerance for each, the weighting of the measurements
-in the constrained step, the exact counts of housing units and facilities, structural zeros, the branch for American Indian
-areas and the optimised block groups. The number of people is public, as in the relation "replace one person", and is the
-total of the nation. The totals of states are exact with --exact-states alone: they are an invariant, which makes the
-guarantee conditional. Least squares uses neither.
+**Top down.** On each level, each node's own measurements are combined by least squares; measurements of other levels are not
+used. Then, from the top, the totals of the children of a node are the closest nonnegative whole numbers that add up to the
+node's; and their 2,016 cells are the closest ones that add up to these totals and to the node's cells. Blocks, whose totals
+were measured with σ = 89, get their cells first, and the total is their sum: `are_totals_first` says where. Against the
+Bureau's TopDown [Abo22] this leaves out: the passes over queries in order of importance with a tolerance for each, the
+weighting of the measurements in the constrained step, the exact counts of housing units and facilities, structural zeros,
+the branch for American Indian areas and the optimised block groups. The number of people is public, as in the relation
+"replace one person", and is the total of the nation. The totals of states are exact with --exact-states alone: they are an
+invariant, which makes the guarantee conditional. Least squares uses neither.
 
 **Institutions.** The Bureau also measured `hhgq` in three groups. That table is no margin of the four columns; here its
 share of the budget goes to `hhgq` itself, of which it is a sum.
@@ -37,7 +37,7 @@ import discreet
 from discreet.ledger.certificate import describe_conditional
 from discreet.noise import SYSTEM, Bits
 from discreet.session.executor import RunOptions
-from discreet.tabulation.display import display_children, display_children_with_totals, round_to_total
+from discreet.tabulation.display import are_totals_first, display_level, round_to_total
 from discreet.tabulation.hierarchical import execute_hierarchy
 from discreet.tabulation.hierarchy import Hierarchy, LevelTable
 from discreet.tabulation.hierarchy_estimation import HierarchyModel, estimate_blocks
@@ -147,14 +147,10 @@ def estimate_top_down(
         if not shown:
             shown.append(round_to_total(cells, np.full(len(cells), people)))
             continue
-        starts = model.spine.starts[level - 1]
+        first = are_totals_first(*(float(model.noises[level][table].sigma) for table in ((), detail)))
         if level == 1 and states is not None:
-            totals = states[:, None].astype(float)
-        elif model.noises[level][()].sigma > model.noises[level][detail].sigma:
-            shown.append(display_children(cells, shown[-1], starts))
-            continue
-        above = display_children(totals, shown[-1].sum(axis=1, keepdims=True), starts)
-        shown.append(display_children_with_totals(cells, shown[-1], above[:, 0], starts))
+            totals, first = states[:, None].astype(float), True
+        shown.append(display_level(cells, totals, shown[-1], model.spine.starts[level - 1], totals_first=first))
     return shown
 
 

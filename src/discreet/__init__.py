@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         basic_composition,
         compare_guarantees,
         delta,
+        dpsgd,
         epsilon,
         gaussian_delta,
         gaussian_epsilon,
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import SelectionRule
-    from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
+    from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, Training, TrainingPlan, plan
     from discreet.query.builder import col, count, count_units, select, when
     from discreet.session.connect import connect
     from discreet.streams import load_stream, open_stream, read_stream
@@ -89,8 +90,9 @@ __getattr__, __dir__ = export_lazily(
     {
         "discreet._numbers": "Bounds",
         "discreet.accounting": (
-            "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta gaussian_epsilon gdp "
-            "lifetime_epsilon posterior_range pure renyi shuffled_epsilon tcdp trade_off true_positive_rate zcdp"
+            "RunningTotal advantage basic_composition compare_guarantees delta dpsgd epsilon gaussian_delta "
+            "gaussian_epsilon gdp lifetime_epsilon posterior_range pure renyi shuffled_epsilon tcdp trade_off "
+            "true_positive_rate zcdp"
         ),
         "discreet.auditor": "Finding audit",
         "discreet.errors": (
@@ -104,7 +106,7 @@ __getattr__, __dir__ = export_lazily(
             "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
         ),
         "discreet.noise": "SelectionRule",
-        "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
+        "discreet.planner": "Count Histogram Mean Plan Proportion Sum Training TrainingPlan plan",
         "discreet.query.builder": "col count count_units select when",
         "discreet.session.connect": "connect",
         "discreet.streams": "load_stream open_stream read_stream",
@@ -187,6 +189,8 @@ __all__ = [
     "Tabulation",
     "TheoremNotApplicable",
     "Threshold",
+    "Training",
+    "TrainingPlan",
     "TruncatedGeometric",
     "WantedTable",
     "Workload",
@@ -204,6 +208,7 @@ __all__ = [
     "count",
     "count_units",
     "delta",
+    "dpsgd",
     "epsilon",
     "gaussian_delta",
     "gaussian_epsilon",

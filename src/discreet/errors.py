@@ -25,11 +25,13 @@ The parts of a message are fields too: `name`, `value`, `reason`, `hint` and so 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf
 from shlex import quote
+from typing import Any
 
 from discreet.text import to_printable
 
@@ -62,13 +64,18 @@ _PAGES = {
     "docs/hierarchies.md#publishing": "levels",
     "docs/synthesis.md#from-python": "model publication",
     "docs/publishing.md#what-is-written": "folder",
+    "docs/learn.md#what-is-declared-and-why": "categories classes target_bounds expected X y target",
+    "docs/learn.md#the-models": "steps clip alpha",
+    "docs/learn.md#train-and-test": "score search test records",
     "docs/serve.md#from-python": "token service rows seed",
     "docs/serve.md#people-grants-and-approval": "purpose",
     "docs/auditing.md#any-function": "claim function mechanism pairs domain seconds limit workers samples report",
     "docs/auditing.md#clients-of-local-privacy": "command player right",
     "docs/auditing.md#training": "training target batches records",
     "docs/planning.md#what-can-be-planned": "n rmse cells whole queries question",
-    "docs/accounting.md#calibrate-noise-to-a-target": "times rate",
+    "docs/planning.md#training-with-dp-sgd": "batch epochs",
+    "docs/accounting.md#selecting-the-best-of-several-runs": "eta gamma runs",
+    "docs/accounting.md#calibrate-noise-to-a-target": "times rate sigma",
 }
 PARAMETER_PAGES = {name: page for page, names in _PAGES.items() for name in names.split()}
 """The page that explains a parameter. The command line asks `cli.app` first: each command has a page of its own."""
@@ -280,6 +287,46 @@ class PlanRefused(DiscreetError, ValueError):
         self.problems = tuple(problems)
         lines = (f"  {line}" for problem in problems for line in str(problem).split("\n"))
         super().__init__(f"{what} has {len(problems)} problems:", *lines)
+
+
+class Problems:
+    """Problems that are collected, so that all of them can be listed at once.
+
+    >>> problems = Problems()
+    >>> for number in (1, -2, -3):
+    ...     with problems.collect():
+    ...         if number < 0:
+    ...             raise BadParameter("number", number, "must not be negative", "give 0 or more")
+    >>> problems.raise_all("The list")
+    Traceback (most recent call last):
+    discreet.errors.PlanRefused: The list has 2 problems:
+      number is -2: must not be negative. Give 0 or more.
+      number is -3: must not be negative. Give 0 or more.
+    """
+
+    def __init__(self, found: Iterable[DiscreetError] = ()) -> None:
+        self.found = list(found)
+
+    def add(self, *problem: Any) -> None:
+        """Add a parameter that is wrong: its name, its value, the reason, and what to do."""
+        self.found.append(BadParameter(*problem))
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Keep what the body refuses, and go on after it."""
+        try:
+            yield
+        except PlanRefused as refused:
+            self.found += refused.problems
+        except DiscreetError as problem:
+            self.found.append(problem)
+
+    def raise_all(self, what: str = "The plan") -> None:
+        """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
+        if len(self.found) == 1:
+            raise self.found[0]
+        if self.found:
+            raise PlanRefused(self.found, what)
 
 
 class MissingDeclarations(QueryRefused, BadParameter):

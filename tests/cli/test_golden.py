@@ -47,7 +47,7 @@ discreet local collection colours --values red,green --epsilon 2 --lifetime 10
 discreet publish tables.toml --to tabulated --yes
 """
 
-WARDS = "--unit id --keys ward=north,south"
+WARDS = "--policy visits.toml"
 OPEN_STREAM = (
     f'discreet stream open visits.csv "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" {WARDS} --name visits '
     "--time day --start 2026-03-01 --steps 92 --at-most 3 --apart 7 --epsilon 1 --ledger streams.ledger"
@@ -69,6 +69,7 @@ CASES = {
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --json': "",
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --readings --json': "",
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --epsilon 1 --json': "",
+    'discreet epsilon "dpsgd(sigma=1.1, batch=256, n=60000, epochs=60)" --delta 1e-5 --json': "",
     f"discreet ask people.csv {COUNTS} {DECLARED} --epsilon 9 --json": "rows",
     f"discreet ask people.csv {SELECTED} --epsilon 9 --json": "rows remaining notes#",
     "discreet audit builtins:callable --epsilon 1 --seconds 2 --json":
@@ -110,6 +111,8 @@ CASES = {
     "discreet local vectors --out vectors.jsonl --json": "",
     "discreet plan count --queries 20 --epsilon 1 --delta 1e-6 --json": "",
     "discreet plan mean --bounds 0:100 --error 2 --n 1000 --json": "",
+    "discreet plan training --batch 256 --n 60000 --epochs 60 --epsilon 2 --delta 1e-5 --json": "",
+    "discreet plan training --sigma 1.1 --rate 1/100 --epsilon 2 --delta 1e-5 --json": "",
     "discreet policy check people.csv policy.toml --json": "",
     "discreet publish publish.toml --dry-run --json": "",
     "discreet publish publish.toml --to published --yes --json": "folder remaining",
@@ -230,7 +233,7 @@ def compare(path: Path, found: Any) -> None:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the example, a policy, a ledger with an answer and a quarantined source, and forged documents."""
     folder = tmp_path_factory.mktemp("prepared")
-    for name in ("people.csv", "publish.toml", "tables.toml", "visits.csv"):
+    for name in ("people.csv", "publish.toml", "tables.toml", "visits.csv", "visits.toml"):
         shutil.copy(EXAMPLES / name, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -83,3 +83,30 @@ def test_a_mistake_is_one_line_with_exit_code_2(arguments: tuple[str, ...], said
     assert said in out.stderr
     assert "Traceback" not in out.stderr
     assert out.stdout == ""
+
+
+def test_training_is_planned_from_two_of_noise_epsilon_and_steps() -> None:
+    run_of = ("training", "--batch", "100", "--n", "10000", "--delta", "1e-5")
+    noise = planned(*run_of, "--epochs", "5", "--epsilon", "1")
+    assert (noise["unknown"], noise["rate"], noise["steps"]) == ("sigma", "1/100", 500)
+    cost = planned(*run_of, "--epochs", "5", "--sigma", str(noise["sigma"]))
+    assert cost["epsilon"] == noise["epsilon"]
+    steps = planned(*run_of, "--sigma", str(noise["sigma"]), "--epsilon", "1")
+    assert steps["steps"] >= 500
+
+
+@pytest.mark.parametrize(
+    ("flag", "arguments"),
+    [
+        ("--n", ("training", "--batch", "100", "--epochs", "5", "--epsilon", "1", "--delta", "1e-5")),
+        ("--delta", ("training", "--rate", "1/10", "--epochs", "5", "--epsilon", "1")),
+        ("--error", ("training", "--rate", "1/10", "--epochs", "5", "--error", "1", "--delta", "1e-5")),
+        ("--plot", ("training", "--rate", "1/10", "--epochs", "5", "--plot", "x.png", "--delta", "1e-5")),
+        ("--steps", ("training", "--rate", "1/10", "--epochs", "5", "--steps", "9", "--delta", "1e-5")),
+        ("--sigma", ("count", "--sigma", "1", "--epsilon", "1")),
+    ],
+)
+def test_training_names_the_flag_that_is_wrong(flag: str, arguments: tuple[str, ...]) -> None:
+    out = run("plan", *arguments)
+    assert out.returncode == 2
+    assert out.stderr.startswith(f"discreet: {flag} is ")

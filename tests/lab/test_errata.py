@@ -1,5 +1,6 @@
 """The evidence of each erratum, against the printed numbers and independent computations."""
 
+from fractions import Fraction
 from math import log, sqrt
 
 import mpmath as mp
@@ -7,15 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.accounting.curve import epsilon as certified_epsilon
+from discreet.accounting.training import dpsgd
 from discreet.lab import ERRATA
+from discreet.lab.errata import OPACUS_RUNS
 
 
 def evidence(number: int) -> dict[str, float]:
     return ERRATA[f"erratum-{number}"].evidence()
 
 
-def test_there_are_fourteen_errata_with_three_parts_each() -> None:
-    assert list(ERRATA) == [f"erratum-{i}" for i in range(1, 15)]
+def test_there_are_fifteen_errata_with_three_parts_each() -> None:
+    assert list(ERRATA) == [f"erratum-{i}" for i in range(1, 16)]
     for erratum in ERRATA.values():
         assert erratum.claim
         assert erratum.correction
@@ -192,3 +196,20 @@ def test_erratum_14() -> None:
     assert log(stats.norm.pdf(needed, 0, sigma) / stats.norm.pdf(needed, -1, sigma)) == pytest.approx(1, rel=1e-9)
     assert seen["P(|y| > needed)"] < 1e-5 < seen["P(|y| > printed)"]
     assert all("scan" in ERRATA[f"erratum-{number}"].claim for number in (13, 14))
+
+
+def test_erratum_15() -> None:
+    """The printed figures are the formula's, which is below the proven interval; its own upper end is not."""
+    seen = evidence(15)
+    for rate, sigma, steps, printed in OPACUS_RUNS:
+        name = f"q = {rate}, σ = {sigma}, T = {steps:,}"
+        q, z = float(Fraction(rate)), float(sigma)
+        mu = q * sqrt(steps * (np.exp(1 / z**2) - 1))
+        epsilon = float(
+            mp.findroot(lambda e, mu=mu: mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu) - 1e-5, printed)
+        )
+        assert seen[f"central limit, {name}"] == pytest.approx(epsilon, rel=1e-6)
+        assert seen[f"Opacus 1.6.0, gdp, {name}"] == printed == pytest.approx(epsilon, abs=6e-4)
+        assert printed < seen[f"certified, at least, {name}"]
+        larger = certified_epsilon(dpsgd(sigma=sigma, rate=rate, steps=steps), 1e-5).upper
+        assert not larger < seen[f"certified, at least, {name}"]

@@ -11,7 +11,7 @@ import pytest
 from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = {"D": 32, "M": 19, "S": 4, "U": 12, "F": 17, "R": 11, "E": 14}
+SECTIONS = {"D": 32, "M": 19, "S": 4, "U": 12, "F": 18, "R": 11, "E": 15}
 """How many rows of each kind: definitions, mechanisms, sensitivity, accuracy, figures, reference values, errata."""
 ROW = re.compile(r"^\| ([A-Z]\d+) \| (.+?) \| ([^|]+) \| `(\S+?)::(\w+)` \| `([^`]+)` \|$")
 
@@ -63,7 +63,7 @@ def test_the_map_is_complete() -> None:
 def test_every_fact_has_a_test_and_a_place(fact: str) -> None:
     statement, source, path, test, place = FACTS[fact]
     assert len(statement) > 10
-    assert set(source.split(", ")) <= {"all", "exact", "N1", "N2", "L12", "S4", "B2"}
+    assert set(source.split(", ")) <= {"all", "exact", "N1", "N2", "L12", "S4", "B2", "ACG16", "Opacus"}
     assert test in list_tests(path)
     assert exists(place)
 

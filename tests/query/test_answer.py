@@ -133,9 +133,9 @@ def test_simultaneous_intervals_hold_together() -> None:
     bits, draws = seeded_bits(15), 300
 
     def all_hold(simultaneous: bool) -> float:
-        receipt, held = Receipt(1, planned.event), 0
+        held = 0
         for _ in range(draws):
-            answer = release(planned, rows, receipt, simultaneous=simultaneous, bits=bits)
+            answer = release(planned, rows, Receipt(1, planned.event), simultaneous=simultaneous, bits=bits)
             held += all(
                 c.lower - 1e-3 <= t <= c.upper + 1e-3 for k, row in answer.rows for c, t in zip(row, truth[k], strict=True)
             )

@@ -17,10 +17,11 @@ ROOT = Path(__file__).parent.parent.parent
 
 TICK = """
 import sys
-from discreet import connect
 from discreet.streams import load_stream
 folder, barrier = sys.argv[1:]
-session = connect(f"{folder}/visits.csv", ledger=f"{folder}/hr.ledger", unit="id", keys={"ward": ["north", "south"]})
+from tests.streams.test_stream import open_session
+from pathlib import Path
+session = open_session(Path(folder))
 stream = load_stream(session, "visits")
 open(f"{folder}/ready-{barrier}", "w").close()
 import os, time

@@ -3,6 +3,7 @@
 import json
 import shutil
 import stat
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from discreet.errors import (
 from discreet.ledger import open_ledger
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
+from discreet.query.schema import Column, Kind, Table
 from discreet.session.session import Session
 from discreet.streams import Stream, list_streams, load_stream, open_stream, read_stream
 from discreet.testing import seeded_bits
@@ -31,6 +33,7 @@ from discreet.testing import seeded_bits
 START, COUNT = "2026-03-01", "SELECT COUNT(*) AS n FROM visits"
 BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 KEYS = {"ward": ["north", "south"]}
+POLICY = Table("visits", "id", {"id": Column(Kind.TEXT), "day": Column(Kind.DATE), "ward": Column(Kind.TEXT)})
 Row = tuple[str, int, str]  # unit, day from 0, ward
 
 
@@ -43,7 +46,7 @@ def open_session(folder: Path, **options: Any) -> Session:
     ledger = folder / "hr.ledger"
     if not ledger.exists():
         open_ledger(ledger, create=True).open_account("hr", 100, 1e-6)
-    defaults = {"unit": "id", "keys": KEYS}
+    defaults = {"unit": "id", "keys": KEYS, "policy": POLICY}
     return connect(str(folder / "visits.csv"), ledger=ledger, **(defaults | options))
 
 
@@ -94,7 +97,7 @@ def test_the_whole_horizon_is_paid_at_opening_and_a_tick_costs_nothing(folder: P
     assert session.account.budget.remaining == after
     assert check_ledger(open_ledger(folder / "hr.ledger")).problem is None
     with pytest.raises(BadParameter, match="horizon of 8 steps is over"):
-        stream.tick()
+        stream.tick(9)
     assert stream.tick(8).step == 8
 
 
@@ -358,9 +361,67 @@ def test_keys_that_are_not_declared_are_refused(folder: Path) -> None:
         open_one(open_session(folder, keys=None), BY_WARD)
 
 
+ODD_ROWS = {
+    "text where a date is": "2,notadate,north", "a time of day": "2,2026-03-02 10:00:00,north",
+    "a unit of letters": "a1,2026-03-02,north",
+    "a unit with a fraction": "1.5,2026-03-02,north", "no ward": "2,2026-03-02,", "no row": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD_ROWS)
+def test_no_row_decides_whether_a_step_is_measured(tmp_path: Path, odd: str) -> None:
+    """Types are declared, so a cell that does not fit is missing, and the step is measured."""
+    policy = replace(POLICY, columns=POLICY.columns | {"id": Column(Kind.INTEGER)})
+    place = tmp_path / "visits.csv"
+    place.write_text("id,day,ward\n1,2026-03-01,north\n2,2026-03-01,north\n")
+    open_one(open_session(tmp_path, policy=policy)).tick()
+    row = ODD_ROWS[odd]
+    place.write_text("id,day,ward\n" + ("" if row is None else f"3,2026-03-02,north\n{row}\n"))
+    stream = load_stream(open_session(tmp_path, policy=policy), "visits")
+    assert stream.tick().step == 2
+    assert exact_counts(stream)[1] in ([0], [1], [2])
+
+
+def test_a_ledger_keeps_no_stream_on_inferred_types(folder: Path) -> None:
+    session = open_session(folder, policy=None)
+    with pytest.raises(BadParameter, match=r"column types were inferred.*discreet policy init"):
+        open_one(session)
+    assert session.account.budget.spent == 0
+    open_one(open_session(folder))
+    with pytest.raises(BadParameter, match="column types were inferred") as caught:
+        load_stream(open_session(folder, policy=None), "visits")
+    assert caught.value.name == "policy"
+
+
+def test_after_the_horizon_the_last_step_is_shown(folder: Path) -> None:
+    stream = open_one(open_session(folder), steps=2)
+    first, last = stream.tick(), stream.tick()
+    assert stream.tick() == last != first
+    with pytest.raises(BadParameter, match="horizon of 2 steps is over"):
+        stream.tick(3)
+
+
+def test_a_budget_that_is_too_small_is_said_in_epsilon(folder: Path) -> None:
+    with pytest.raises(BudgetExceeded, match=r"This costs ε = .*epsilon=\S+ would fit") as caught:
+        open_one(open_session(folder), epsilon=10**6)
+    assert caught.value.fitting_epsilon == 100
+
+
+def test_a_window_of_nothing_is_refused_before_the_first_step(folder: Path) -> None:
+    with pytest.raises(BadParameter, match="window"):
+        open_one(open_session(folder)).show(window=0)
+
+
+def test_a_unit_counts_in_no_more_steps_than_there_are(folder: Path) -> None:
+    for options in ({"at_most": 9}, {"at_most": 3, "apart": 100}, {"at_most": 3, "apart": 4}):
+        with pytest.raises(BadParameter, match="a unit can count in"):
+            open_one(open_session(folder), **options)
+    assert "in at most 1 step." in repr(open_one(open_session(folder)))
+
+
 def test_rows_without_an_identity_are_refused(folder: Path) -> None:
     with pytest.raises(QueryRefused, match="a row has no identity"):
-        open_one(open_session(folder, unit="row"))
+        open_one(open_session(folder, unit="row", policy=replace(POLICY, unit="row")))
 
 
 @pytest.mark.parametrize(
@@ -416,7 +477,8 @@ def test_a_failing_engine_quarantines_and_says_nothing(folder: Path, monkeypatch
 def test_hours_of_timestamps(tmp_path: Path) -> None:
     moments = [datetime(2026, 3, 1, 6) + timedelta(minutes=20 * i) for i in range(12)]
     (tmp_path / "visits.csv").write_text("id,seen\n" + "".join(f"{i},{each}\n" for i, each in enumerate(moments)))
-    session = open_session(tmp_path, keys=None)
+    policy = Table("visits", "id", {"id": Column(Kind.INTEGER), "seen": Column(Kind.TIMESTAMP)})
+    session = open_session(tmp_path, keys=None, policy=policy)
     stream = open_one(session, time="seen", every="hour", start="2026-03-01T06:00:00", steps=4)
     for _ in range(4):
         answer = stream.tick()

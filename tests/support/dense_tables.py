@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -26,13 +27,17 @@ class Dense:
     sizes: tuple[int, ...]
     variances: Mapping[Margin, float]
 
-    def weights(self, margin: Margin) -> dict[Margin, NDArray[Any]]:
-        """The matrix by which each measured table enters the estimated one."""
+    @cached_property
+    def solver(self) -> NDArray[Any]:
+        """The matrix that makes the table of all columns of the measured tables."""
         design = np.concatenate([summing_matrix(self.sizes, each) for each in self.variances])
         precisions = np.concatenate([np.full(prod(self.sizes[i] for i in a), 1 / v) for a, v in self.variances.items()])
         root = np.sqrt(precisions)
-        solver = np.linalg.pinv(design * root[:, None], rcond=1e-11) * root
-        rows = summing_matrix(self.sizes, margin) @ solver
+        return np.asarray(np.linalg.pinv(design * root[:, None], rcond=1e-11) * root)
+
+    def weights(self, margin: Margin) -> dict[Margin, NDArray[Any]]:
+        """The matrix by which each measured table enters the estimated one."""
+        rows = summing_matrix(self.sizes, margin) @ self.solver
         ends = np.cumsum([prod(self.sizes[i] for i in each) for each in self.variances])[:-1]
         return dict(zip(self.variances, np.split(rows, ends, axis=1), strict=True))
 

@@ -43,7 +43,7 @@ from discreet.accounting import currencies
 from discreet.accounting.textbook import Point
 from discreet.auditor import Mu, Pair, RenyiPoint, Rho
 from discreet.errors import BadEventEncoding, BudgetExceeded, QueryRefused
-from discreet.planner import plan
+from discreet.planner import Training, plan
 from discreet.query.parser import parse_sql
 from discreet.query.policy import read_policy
 from tests.support.example_events import ZOO
@@ -97,6 +97,8 @@ def list_public_values() -> Iterator[tuple[str, Any]]:
         "budget": people.budget,
         "plan": study,
         "row of a plan": study.winner,
+        "training": (Training(sigma=2, rate="1/10", epochs=3), Training(batch=3, n=10)),
+        "plan of training": plan(Training(sigma=2, rate="1/10", steps=3), delta=1e-5),
         "tasks": (Count(), Histogram(4), Mean(0, 1), Proportion(), Sum(0, 1)),
         "claims": (Pair([1], [1, 2]), Mu(1), Rho(1), RenyiPoint(2, 1)),
         "synthetic table": SyntheticTable(np.array([[0, 1], [1, 0]]), ("a", "b"), (("x", "y"), (1, 2))),

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from discreet.remote.wire import answer_from_wire, cost_to_wire
 from discreet.serve.config import ServiceConfig, read_folder
 from discreet.serve.control.base import new_id
@@ -102,6 +104,24 @@ class Service:
         assert found is not None
         return found
 
+    def ask_at_once(self, *asks: Ask) -> list[Ask]:
+        """Put asks into the queue that are accepted at one moment, now, however long it took to make them."""
+        now, added = self.clock.now(), []
+        with self.control.transaction():
+            for each in asks:
+                moment = None if each.class_seconds is None else now + each.class_seconds
+                added.append(self.control.add_ask(msgspec.structs.replace(each, accepted_at=now, release_at=moment)))
+        return added
+
+    def watch_moment(self, ask: Ask) -> list[bool]:
+        """Return a list that will say whether an ask has ended, once just before its moment and once just after: the thread
+        of the worker that ends asks at their moments looks itself, so it does not depend on how busy the machine is."""
+        seen: list[bool] = []
+        assert ask.release_at is not None
+        for moment in (ask.release_at - 1e-5, ask.release_at + 1e-5):
+            self.worker.moments.at(moment, lambda: seen.append(self.find(ask).state.is_final))
+        return seen
+
     def wait(self, ask: Ask, seconds: float = 20.0) -> Ask:
         """Return an ask that has ended."""
         deadline = time.monotonic() + seconds
@@ -144,10 +164,12 @@ def start_service(
     service = Service(config, settings)
     try:
         service.worker.start(adopt=adopt)
-        for person in people:
-            for table in config.tables:
-                service.add_person(person, table)
-        yield service
-        service.worker.stop()
+        try:
+            for person in people:
+                for table in config.tables:
+                    service.add_person(person, table)
+            yield service
+        finally:
+            service.worker.stop()
     finally:
         service.control.close()

@@ -1,5 +1,7 @@
 """A service whose web and worker processes are real ones, so that a test can kill them: `python -m
-tests.support.service_processes web FOLDER PORT` and `… worker FOLDER` serve what `Processes` wrote into the folder."""
+tests.support.service_processes web FOLDER PORT` and `… worker FOLDER` serve what `Processes` wrote into the folder.
+
+Each ends with the process that started it, however that one ends: it reads a pipe of which that one holds the other end."""
 
 import itertools
 import os
@@ -54,6 +56,7 @@ class Processes:
         self.kills = {"web": 0, "worker": 0}
         self.user: str | None = None  # as whom web processes run
         self.max_overruns = MAX_OVERRUNS  # after which a worker pauses an account
+        self.lease_seconds = WORKER.lease_seconds  # short, so that the jobs of a worker that is killed are taken soon
         self.http = open_http(is_loopback=True)
 
     def prepare(self, *people: str) -> None:
@@ -62,7 +65,8 @@ class Processes:
             for person in people:
                 scopes = (Scope.ASK, Scope.READ)
                 self.tokens[person] = service.control.add_token(person, "test", scopes=scopes)[1]
-        (self.folder / "config.pickle").write_bytes(pickle.dumps((self.config, self.max_overruns)))
+        settings = replace(WORKER, slots=self.config.slots, lease_seconds=self.lease_seconds)
+        (self.folder / "config.pickle").write_bytes(pickle.dumps((self.config, settings, self.max_overruns)))
 
     def start(self, webs: int = 1, workers: int = 1) -> None:
         """Start processes, and wait until the web processes answer and the workers have registered."""
@@ -75,7 +79,9 @@ class Processes:
             self.wait_for_web(number)
 
     def spawn(self, name: str) -> None:
-        """Start a process in place of the one of that name, which has ended."""
+        """Start a process in place of the one of that name, which is ended if it runs."""
+        if name in self.running:
+            _end(self.running[name])
         kind, number = name.split()
         arguments = [kind, str(self.folder)]
         if kind == "web":
@@ -85,7 +91,9 @@ class Processes:
         command = [sys.executable, "-B", "-m", "tests.support.service_processes", *arguments]
         log = (self.folder / f"{kind}.log").open("ab")
         with log:
-            self.running[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=ROOT)
+            self.running[name] = subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=ROOT
+            )
 
     def wait_for_web(self, number: int) -> None:
         """Wait until a web process answers."""
@@ -112,9 +120,7 @@ class Processes:
 
     def kill(self, name: str) -> None:
         """Kill a process as a crash does, and start it again."""
-        process = self.running[name]
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        _end(self.running[name])
         self.kills[name.split()[0]] += 1
         self.spawn(name)
 
@@ -144,10 +150,9 @@ class Processes:
 
     def stop(self) -> None:
         """Kill everything."""
-        self.http.close()
         for process in self.running.values():
-            process.kill()
-            process.wait()
+            _end(process)
+        self.http.close()
 
     def open(self, person: str, number: int = 0, table: str = "people") -> RemoteSession:
         """Open a table as a person, however long the service is away."""
@@ -157,6 +162,13 @@ class Processes:
         """Ask as a person, and again with the same id until the answer is there."""
         session = self.open(person, number)
         return _patiently(lambda: session.ask(query, **given))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 def _patiently(run: Any, seconds: float = 180.0) -> Any:
@@ -212,7 +224,7 @@ def become(user: str) -> None:
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
 
 
-def serve_worker(config: ServiceConfig, max_overruns: int) -> None:
+def serve_worker(config: ServiceConfig, settings: WorkerSettings, max_overruns: int) -> None:
     """Take jobs until a signal ends it."""
     from discreet.serve.schedule import JumpFreeClock
     from discreet.serve.worker import delivery
@@ -220,20 +232,31 @@ def serve_worker(config: ServiceConfig, max_overruns: int) -> None:
 
     clock, delivery.MAX_OVERRUNS = JumpFreeClock(), max_overruns
     with open_control(config.control, create=False, clock=clock.now) as control:
-        worker = Worker(config, control, clock, replace(WORKER, slots=config.slots))
+        worker = Worker(config, control, clock, settings)
         worker.start()
         signal.sigwait({signal.SIGTERM})
         worker.stop()
 
 
+def end_with_parent() -> None:
+    """End this process, at once, when the process that started it has ended."""
+
+    def wait() -> None:
+        os.read(0, 1)  # nothing is ever written
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, name="end with parent", daemon=True).start()
+
+
 def main(kind: str, folder: str, port: str = "0", user: str | None = None) -> None:
     """Serve."""
-    config, max_overruns = pickle.loads((Path(folder) / "config.pickle").read_bytes())
+    end_with_parent()
+    config, settings, max_overruns = pickle.loads((Path(folder) / "config.pickle").read_bytes())
     if kind == "web":
         serve_web(config, int(port), user)
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        serve_worker(config, max_overruns)
+        serve_worker(config, settings, max_overruns)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The tree's measurements: what they cost, how far one unit moves them, and how the tree is chosen."""
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
 from math import exp, sqrt
@@ -12,14 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting.currencies import Receipt
+from discreet.accounting.currencies import Receipt, zcdp_filter
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.events import compose
+from discreet.ledger.memory import MemoryAccount
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.gaussian import Gaussian
+from discreet.synthesis.adaptive import AdaptiveSynthesis
 from discreet.synthesis.cells import Cells
+from discreet.synthesis.files import SyntheticTable
 from discreet.synthesis.measuring import NoisyTable, choose_epsilon, score_sensitivity, table_sensitivity
+from discreet.synthesis.metrics import bound_distances
 from discreet.synthesis.tree import SCORE_STEPS, TreeSynthesis, choose_tree, project_to_simplex, score_pairs
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours
@@ -69,7 +74,7 @@ def test_impossible_plans_are_refused(changes: dict[str, Any], name: str) -> Non
 def test_nothing_is_measured_without_its_receipt() -> None:
     plan, other = TreeSynthesis((2, 3), 1), TreeSynthesis((2, 3), 2)
     cells = Cells.read((2, 3), np.array([[0, 1]]))
-    with pytest.raises(AssertionError, match="another plan"):
+    with pytest.raises(BadParameter, match="another measurement"):
         plan.measure(cells, Receipt(0, other.event))
     found = plan.measure(cells, Receipt(0, plan.event))
     assert (len(found.tables), found.tainted) == (3, False)
@@ -263,7 +268,51 @@ def test_tables_of_cells_are_those_of_their_rows() -> None:
             assert cells.table(()) == counts.sum()
 
 
-@pytest.mark.parametrize("codes", [[[0, 3]], [[-1, 0]], [[0]], [[0.0, 1.0]]])
-def test_cells_outside_of_the_domain_are_refused_without_showing_them(codes: Any) -> None:
-    with pytest.raises(AssertionError, match="within the sizes"):
+@pytest.mark.parametrize(
+    ("codes", "reason"),
+    [([[0, 77]], "`column 1` are outside of 0 to 2"), ([[-77, 0]], "`column 0` are outside of 0 to 1"),
+     ([[0]], r"of shape \(1, 1\)"), ([[0.0, 1.0]], "float64"), ([["a", "b"]], "not integers"),
+     ([[0, np.nan]], "not integers")],
+)  # fmt: skip
+def test_cells_outside_of_the_domain_are_refused_without_showing_them(codes: Any, reason: str) -> None:
+    with pytest.raises(BadParameter, match=reason) as caught:
         Cells.read((2, 3), np.array(codes))
+    assert "77" not in str(caught.value)
+
+
+def test_bad_input_is_refused_by_its_name() -> None:
+    """Everything that a program can hand over in the wrong form is a refusal that names its parameter."""
+    plan, cells = TreeSynthesis((2, 3), 1), Cells.read((2, 3), np.array([[0, 1], [1, 2]]))
+    found = plan.measure(cells, Receipt(0, plan.event), seeded_bits(1))
+    rounds = AdaptiveSynthesis((2, 3), 1)
+    calls: dict[str, list[Callable[[], Any]]] = {
+        "receipt": [lambda: plan.measure(cells, None)],  # type: ignore[arg-type]
+        "cells": [
+            lambda: plan.measure(np.array([[0, 1]]), Receipt(0, plan.event)),  # type: ignore[arg-type]
+            lambda: plan.measure(Cells.read((2, 2), np.array([[0, 1]])), Receipt(0, plan.event)),
+            lambda: rounds.measure(Cells.read((2, 2), np.array([[0, 1]])), lambda event: Receipt(0, event)),
+        ],
+        "pay": [lambda: rounds.measure(cells, MemoryAccount(zcdp_filter(Fraction(1))))],  # type: ignore[arg-type]
+        "neighbours": [
+            lambda: TreeSynthesis((2, 3), 1, neighbours="other"), lambda: AdaptiveSynthesis((2, 3), 1, neighbours="other")
+        ],
+        "counts": [
+            lambda: Cells(cells.sizes, cells.columns, -cells.counts),
+            lambda: Cells.read((2, 3), np.array([[0, 1]]), np.array([1, 2])),
+            lambda: Cells.read((2, 3), np.array([[0, 1]]), np.array([0.5])),
+        ],
+        "columns": [lambda: Cells(cells.sizes, cells.columns[:1], cells.counts)],
+        "codes": [
+            lambda: bound_distances(np.array([[0, 5]]), (2, 3), found.tables),
+            lambda: bound_distances(np.zeros((0, 2), np.int64), (2, 3), found.tables),
+            lambda: SyntheticTable(np.array([[0, 1]]), ("a", "b"), (("x", "y"), ("z",))),
+        ],
+        "tables": [lambda: bound_distances(np.array([[0, 1]]), (2, 3), ())],
+        "names": [lambda: SyntheticTable(np.array([[0, 0]]), ("a", "a"), (("x", "y"), ("z",)))],
+    }  # fmt: skip
+    for name, listed in calls.items():
+        for call in listed:
+            with pytest.raises(BadParameter) as caught:
+                call()
+            assert caught.value.name == name
+    assert TreeSynthesis((2, 3), 1, neighbours="replace") == TreeSynthesis((2, 3), 1, neighbours=Neighbours.REPLACE)

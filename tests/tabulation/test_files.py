@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.accounting.currencies import parse_currency
 from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, reproduce
@@ -179,3 +180,109 @@ def test_an_existing_folder_is_not_replaced(published: Path, tmp_path: Path) -> 
     with pytest.raises(BadParameter, match="exists"):
         publish_tables(tmp_path / "plan.toml", published)
     assert publish_tables(tmp_path / "plan.toml", published, force=True).folder == published
+
+
+PAGE_FORGERIES = [
+    ("**ε = ", "**ε = 0.0"),
+    ("δ = 1e-6", "δ = 1e-9"),
+    ("times as likely", "times as  likely"),
+    ("| `dept` | 3 |", "| `dept` | 4 |"),
+    ("| rounded Gaussian | ", "| rounded Gaussian | 1"),
+    ("## What is not protected", "In truth ε = 0.01.\n\n## What is not protected"),
+    ("## What was measured", "| made up | 1 |\n\n## What was measured"),
+    ("for each **id**", "for each **household**"),
+    ("with probability ≥ 95%;", "with probability ≥ 99%;"),
+    ("Together with all", "Alone, or together with all"),
+]
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "pure", "gdp"])
+def test_the_guarantee_page_states_what_follows_from_the_certificate(tmp_path: Path, currency: str) -> None:
+    write_people(tmp_path)
+    ledger = open_ledger(tmp_path / "hr.ledger", create=True)
+    ledger.open_account("hr", 5, 1e-6, currency=parse_currency(currency))
+    plan = PLAN.replace("[budget]", '[budget]\nledger = "hr.ledger"')
+    (tmp_path / "plan.toml").write_text(plan if currency == "pure" else plan.replace("delta = 1e-6\n", ""))
+    folder = publish_tables(tmp_path / "plan.toml", tmp_path / "out").folder
+    certificate, page = json.loads((folder / "release.json").read_text()), folder / "guarantee.md"
+    assert verify_folder(folder, certificate).is_valid
+    text = page.read_text()
+    for old, new in PAGE_FORGERIES:
+        assert old in text
+        page.write_text(text.replace(old, new))
+        wrong = [each.claim for each in verify_folder(folder, certificate).claims if not each.is_valid]
+        assert wrong, new
+        assert all("guarantee.md" in claim for claim in wrong)
+    page.unlink()
+    assert not verify_folder(folder, certificate).is_valid
+
+
+BAD_PLAN = """
+title = 5
+sourc = 3
+source = "people.csv"
+unit = "id"
+confidence = 2
+where = "agee > 3"
+weight = "w +"
+[keys]
+dept = ["a", "b", "c"]
+[computed]
+decade = "age +"
+[budget]
+epsilon = -1
+[tables.x]
+by = ["dept", "zz"]
+weight = -1
+[tables."../evil"]
+by = ["dept", "city"]
+error = 3
+[tables.measurements]
+by = ["decade"]
+[tables.a]
+by = []
+[tables.A]
+by = ["estimate"]
+[tables.b]
+by = 5
+error = -2
+"""
+
+
+def test_all_problems_of_a_plan_are_listed_at_once(tmp_path: Path) -> None:
+    write_people(tmp_path)
+    (tmp_path / "plan.toml").write_text(BAD_PLAN)
+    with pytest.raises(PlanRefused) as refused:
+        read_table_workload(tmp_path / "plan.toml")
+    said = str(refused.value)
+    for words in (
+        "title is 5", "sourc is given", "confidence is 2", "`agee` is not declared", "weight is 'w +'",
+        "'age +': not an expression", "budget.epsilon is -1", "no column `zz`", "tables.x.weight is -1", "tables.../evil",
+        "tables.measurements", "tables is 'A': on some disks", "1 of 5 with an error",
+        "by is 'estimate'", "tables.b.by is 5",
+        "tables.b.error is -2", "The keys of `city` are not declared",
+    ):  # fmt: skip
+        assert words in said, words
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"step": "0"}, "step of the grid"), ({"step": "1/0"}, "do not hold"), ({"confidence": None}, "do not hold"),
+        ({"secret": 1}, "keys that no tabulation writes"), ({"measured": "twice"}, "twice"),
+        ({"tables": None}, "lacks the key"),
+    ],
+)  # fmt: skip
+def test_a_description_that_no_tabulation_writes_is_refused_in_words(published: Path, change: dict, said: str) -> None:  # type: ignore[type-arg]
+    described = json.loads((published / DESCRIPTION_FILE).read_text())
+    [(key, value)] = change.items()
+    if key == "measured":
+        described[key].append(described[key][0])
+    elif key == "tables":
+        del described[key]
+    else:
+        described[key] = value
+    (published / DESCRIPTION_FILE).write_text(json.dumps(described))
+    with pytest.raises(SourceRefused, match=said) as refused:
+        reproduce(published)
+    assert "Error" not in str(refused.value)

@@ -297,6 +297,59 @@ def test_the_plan_costs_no_more_than_its_budget_and_nearly_all_of_it() -> None:
     assert plan_hierarchy(session, read_hierarchy(), TABLES, epsilon=1).hash == plan.hash
 
 
+# -- wanted errors ---------------------------------------------------------------------------------------------------------
+
+BY_LEVEL = {"nation": 10, "state": 15, "county": 20, "block": 30}
+
+
+def test_errors_by_level_are_met_at_the_least_cost() -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    tables = {"sex_age": LevelTable(("sex", "age"), error=40), "total": LevelTable(error=BY_LEVEL)}
+    plan = plan_hierarchy(session, read_hierarchy(), tables)
+    widths = {level: float(plan.half_widths("total", level).max()) for level in BY_LEVEL}
+    assert all(width <= BY_LEVEL[level] for level, width in widths.items())
+    assert all(float(plan.half_widths("sex_age", level).max()) <= 40 for level in BY_LEVEL)
+    assert max(width / BY_LEVEL[level] for level, width in widths.items()) > 0.99
+    assert plan.allocation is not None
+    assert plan.allocation.gap <= 1.01e-4
+    by_weights = plan_hierarchy(session, read_hierarchy(), {name: LevelTable(each.by) for name, each in tables.items()},
+                                epsilon=plan.cost.epsilon.upper)  # fmt: skip
+    assert float(by_weights.half_widths("total", "nation").max()) > 10  # the same cost, divided otherwise, does not do
+    larger = {"sex_age": LevelTable(("sex", "age"), error=80), "total": LevelTable(error=60)}
+    assert plan_hierarchy(session, read_hierarchy(), larger).charge < plan.charge / 2
+
+
+def test_errors_that_the_budget_does_not_buy_are_refused_with_the_epsilon_that_does() -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    tables = {"total": LevelTable(error={"nation": 1, "state": 4, "county": 4, "block": 8})}
+    with pytest.raises(QueryRefused, match=r"These errors cost ε = .*, and ε = 0\.5 is given") as refused:
+        plan_hierarchy(session, read_hierarchy(), tables, epsilon=0.5)
+    enough = str(refused.value).partition("epsilon = ")[2].partition(",")[0]
+    assert plan_hierarchy(session, read_hierarchy(), tables, epsilon=float(enough)).fits
+    with pytest.raises(QueryRefused, match="remains"):
+        plan_hierarchy(session, read_hierarchy(), {"total": LevelTable(error=0.001)})
+    assert session.account.budget.spent == 0
+
+
+def test_all_problems_of_errors_are_listed_at_once() -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    tables = {
+        "sex": LevelTable(("sex",), error=-1),
+        "age": LevelTable(("age",), error={"village": 3}),
+        "total": LevelTable(),
+    }
+    with pytest.raises(PlanRefused) as refused:
+        plan_hierarchy(session, read_hierarchy(), tables, epsilon=1)
+    for said in ("error is -1", "'village'", "`age` without `nation`", "2 of 3 with an error"):
+        assert said in str(refused.value), said
+    with pytest.raises(PlanRefused) as refused:
+        plan_hierarchy(
+            session, read_hierarchy(), {"total": LevelTable(error=9)}, weigh="node", measure={"block": {"total": 1}}
+        )
+    assert "measure is given with errors" in str(refused.value)
+    assert "weigh is given with errors" in str(refused.value)
+
+
 # -- end to end ------------------------------------------------------------------------------------------------------------
 
 
@@ -321,7 +374,7 @@ def test_tables_are_near_the_rows_and_reproduced_from_the_measurements(tmp_path:
     reproduced = reproduce_hierarchy(tmp_path / "out")
     assert reproduced.is_complete
     assert reproduced.root == found.root
-    assert len(reproduced.same) == 3 * 4 + 3
+    assert len(reproduced.same) == 2 * (3 * 4 + 3)  # Parquet and CSV
     again = tabulate_hierarchy(session, read_hierarchy(), TABLES, tmp_path / "out", **options)
     assert not again.charged
     assert np.array_equal(again.tables["age", "county"].estimate, found.tables["age", "county"].estimate)
@@ -358,6 +411,58 @@ def test_what_was_edited_or_deleted_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "measurements" / "upper.npz").write_bytes(b"")
     with pytest.raises(SourceRefused, match="hash differs"):
         reproduce_hierarchy(tmp_path)
+
+
+def edit_csv(text: str) -> dict[str, bytes]:
+    """Ways to change a CSV file, each of which must be noticed."""
+    header, first, second, *rest = text.splitlines(keepends=True)
+    cells = first.split(",")
+    moved = ",".join([*cells[:-1], f"{int(cells[-1]) + 1}\n"])
+    return {
+        "a display value": "".join([header, moved, second, *rest]).encode(),
+        "an estimate": text.replace(cells[2], f"{float(cells[2]) + 1e-6}", 1).encode(),
+        "no number": text.replace(cells[2], "nan", 1).encode(),
+        "rows change places": "".join([header, second, first, *rest]).encode(),
+        "one row more": (text + rest[-1]).encode(),
+        "one row less": "".join([header, first, second, *rest[:-1]]).encode(),
+        "another header": text.replace("estimate", "count", 1).encode(),
+        "a key": text.replace('"1111"', '"1112"', 1).encode(),
+        "no text": b"\xff\xfe",
+        "nothing": b"",
+        "one endless line": b"x" * 3_000_000,
+    }
+
+
+def test_csv_files_are_compared_as_parquet_is(tmp_path: Path) -> None:
+    rows = [(i, *row[1:]) for i, row in enumerate(make_rows(Random(3), 100))]
+    session = connect(rows, unique=True)
+    tabulate_hierarchy(session, read_hierarchy(), TABLES, tmp_path, epsilon=4, stream_level="state").write()
+    path = tmp_path / "age.block.csv"
+    text = path.read_text(encoding="utf-8")
+    assert reproduce_hierarchy(tmp_path).is_complete
+    for what, content in edit_csv(text).items():
+        assert content != text.encode(), what
+        path.write_bytes(content)
+        assert reproduce_hierarchy(tmp_path).different == ("age.block.csv",), what
+    path.unlink()
+    assert reproduce_hierarchy(tmp_path).missing == ("age.block.csv",)
+    path.write_text(text, encoding="utf-8")
+    (tmp_path / "age.village.CSV").write_text(text, encoding="utf-8")
+    assert reproduce_hierarchy(tmp_path).unknown == ("age.village.CSV",)
+
+
+@pytest.mark.parametrize("text", ["7/2", "3.5", "14/4"])
+def test_a_sigma_may_be_a_text(text: str) -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    plan = plan_hierarchy(session, read_hierarchy(), TABLES, measure={"block": {"sex_age": text}})
+    assert plan.noises[3][0, 1].sigma == Fraction(7, 2)
+
+
+@pytest.mark.parametrize("text", ["7/0", "1e9", "-1", "0", "seven", "1/2/3", "9" * 5000])
+def test_a_text_that_is_no_sigma_is_refused(text: str) -> None:
+    session = connect(make_rows(Random(1), 20), unique=True)
+    with pytest.raises(BadParameter, match="measure"):
+        plan_hierarchy(session, read_hierarchy(), TABLES, measure={"block": {"sex_age": text}})
 
 
 def test_weights_of_rows_are_summed_on_their_grid(tmp_path: Path) -> None:

@@ -213,3 +213,37 @@ def test_a_failure_is_charged_and_closes_the_source(people: Path, monkeypatch: p
     monkeypatch.undo()
     with pytest.raises(SourceQuarantined):
         tabulate(session, ["city"], epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("tables", "options", "said"),
+    [
+        (5, {}, "tables is of type int"),
+        (["dept", {"city": 1}], {}, "not the columns of a table"),
+        (["dept", "q"], {"columns": {"q": "age +"}}, "'q': 'age [+]': not an expression"),
+        (["dept"], {"columns": {"q": "age // 10"}}, "columns is 'q': no table is by it"),
+        (["dept"], {"columns": {"dept": "age // 10"}}, "would be hidden"),
+        ({"a": "dept", "A": "city"}, {}, "on some disks"),
+        (["Display"], {"columns": {"Display": "age // 10"}}, "every table has a column of this name"),
+        (["q"], {"columns": {"q": "agee // 10"}}, "^columns is 'q': 'agee // 10': The column"),
+    ],
+)
+def test_each_refusal_is_about_what_was_written(people: Path, tables: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        tabulate(connect(people), tables, epsilon=1, **options)
+
+
+def test_a_refusal_of_errors_is_in_epsilon(people: Path) -> None:
+    with pytest.raises(QueryRefused, match="and ε = 1 is given"):
+        plan_tabulation(connect(people), [WantedTable("dept", error=3)], epsilon=1)
+    with pytest.raises(QueryRefused, match="and ε = 50 is given"):
+        plan_tabulation(connect(people), [WantedTable("dept", error=Fraction(1, 1000))])
+
+
+def test_a_weight_that_buys_nothing_is_named(people: Path) -> None:
+    light = WantedTable("dept", weight=1e-30)
+    assert (
+        "The weight of dept is so small"
+        in plan_tabulation(connect(people), [WantedTable(()), light], epsilon=1).list_notes()[0]
+    )
+    assert not any("weight" in note for note in plan_tabulation(connect(people), ["dept", ()], epsilon=1).list_notes())

@@ -1,15 +1,17 @@
 """Publishing a hierarchy: plan.toml, folder, certificate, what is refused, and what is continued."""
 
 import json
+import shutil
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pandas
 import pytest
 
-from discreet.errors import BadParameter, PlanRefused
+from discreet.errors import BadParameter, DiscreetError, PlanRefused
 from discreet.ledger import open_ledger
-from discreet.tabulation.hierarchy_files import reproduce_hierarchy
+from discreet.tabulation.hierarchy_files import HierarchyMeasurements, reproduce_hierarchy, write_hierarchy_tables
 from discreet.workload.hierarchies import has_hierarchy, publish_hierarchy, read_hierarchy_workload
 from discreet.workload.tables import verify_folder
 from tests.support.console import run
@@ -89,6 +91,79 @@ def test_a_certificate_signs_the_plan_and_the_merkle_root(folder: Path, monkeypa
     assert not verify_folder(folder / "out", certificate).is_valid
 
 
+def forge(folder: Path, changes: dict[str, Any]) -> None:
+    """Change the description of the measurements, and write tables that follow from it."""
+    path = folder / "measurements" / "measurements.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    measurements = HierarchyMeasurements.read(folder)
+    write_hierarchy_tables(folder, measurements.model, measurements.source)
+
+
+def test_forged_descriptions_with_tables_to_match_are_not_what_was_signed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    publish_hierarchy(folder / "charged.toml", folder / "out")
+    certificate = json.loads((folder / "out" / "release.json").read_text())
+    described = json.loads((folder / "out" / "measurements" / "measurements.json").read_text())
+    renamed = {
+        "columns": [described["columns"][0] | {"name": "married"}],
+        "tables": {"sex": {"by": ["married"], "levels": ["nation", "state", "county"]}},
+        "measured": [each | {"by": ["married"] * len(each["by"])} for each in described["measured"]],
+    }
+    for number, changes in enumerate([{"step": "2"}, {"plan": "0" * 64}, renamed]):
+        copied = folder / f"copy{number}"
+        shutil.copytree(folder / "out", copied)
+        forge(copied, changes)
+        assert not verify_folder(copied, certificate).is_valid, changes
+    forge(folder / "out", {"confidence": 0.5})  # what is published may be 50% intervals, and is then said to be
+    found = verify_folder(folder / "out", certificate)
+    assert "sex.county.csv follows from the measurements, with intervals of 50%" in [each.claim for each in found.claims]
+
+
+HOSTILE = [
+    None, 0, -1, 1e400, "x", "1/0", "nan", [], {}, [[]], {"x": {}}, {"../../x": {"by": [], "levels": ["nation"]}}, 10**30,
+    [{}], [None], {"x": None}, {"x": {"by": "sex", "levels": []}}, {"x": {"county": [True, -1]}},
+]  # fmt: skip
+
+
+def test_hostile_descriptions_are_refused_and_never_raise_anything_else(folder: Path) -> None:
+    publish_hierarchy(folder / "plan.toml", folder / "out")
+    path = folder / "out" / "measurements" / "measurements.json"
+    described = json.loads(path.read_text())
+    names = set(described) - {"notes", "plan", "root"}
+    for name in names:
+        for value in HOSTILE:
+            path.write_text(json.dumps(described | {name: value}))
+            try:
+                assert not reproduce_hierarchy(folder / "out").is_complete or described[name] == value, (name, value)
+            except DiscreetError:
+                continue
+        path.write_text(json.dumps({other: each for other, each in described.items() if other != name}))
+        with pytest.raises(DiscreetError):
+            reproduce_hierarchy(folder / "out")
+
+
+def test_what_is_private_or_unrecorded_beside_the_measurements_is_noticed(folder: Path) -> None:
+    publish_hierarchy(folder / "plan.toml", folder / "out")
+    (folder / "out" / "measurements" / "private").mkdir()
+    (folder / "out" / "measurements" / "subtree-000007.npz").write_bytes(b"")
+    found = reproduce_hierarchy(folder / "out")
+    assert found.unknown == ("measurements/private", "measurements/subtree-000007.npz")
+
+
+def test_a_plan_may_want_errors_by_level(folder: Path) -> None:
+    text = PLAN.replace('by = ["sex"]', 'by = ["sex"]\nerror = 30').replace(
+        "by = []", "by = []\nerror = {nation = 20, state = 25}"
+    )
+    (folder / "errors.toml").write_text(text.replace("epsilon = 1", "epsilon = 3") + "delta = 1e-6\n")
+    published = publish_hierarchy(folder / "errors.toml", folder / "out")
+    plan = published.tabulation.plan
+    assert float(plan.half_widths("total", "nation").max()) <= 20
+    assert float(plan.half_widths("sex", "county").max()) <= 30
+    assert reproduce_hierarchy(folder / "out").is_complete
+
+
 def test_all_problems_of_a_plan_are_listed_at_once(folder: Path) -> None:
     bad = (
         PLAN.replace('geo = "nation > state > county"', "goe = 1")
@@ -102,10 +177,48 @@ def test_all_problems_of_a_plan_are_listed_at_once(folder: Path) -> None:
         assert said in str(refused.value), said
 
 
+@pytest.mark.parametrize(
+    ("written", "wrong", "said"),
+    [
+        ('geo = "nation > state > county"', "geo = 3", "hierarchy.geo is 3"),
+        ("lengths = [0, 1, 2]", "lengths = 3", "hierarchy.lengths is 3"),
+        ('nodes = "nodes.csv"', "nodes = 7", "hierarchy"),
+        ('coast = ["11", "21"]', "coast = 3", "regions is 3"),
+        ('coast = ["11", "21"]', 'coast = "11"', "regions is '11'"),
+        ('coast = ["11", "21"]', "coast = {county = 3}", "regions is 3"),
+        ('by = ["sex"]', 'by = ["sex"]\nweight = "x"', "weight is of type str"),
+        ('by = ["sex"]', 'by = ["sex"]\nerror = [1]', "error is of type list"),
+        ("[budget]", "[measure.county]\nsex = [1]\n[budget]", "measure is of type list"),
+    ],
+)
+def test_what_has_the_wrong_type_is_refused(folder: Path, written: str, wrong: str, said: str) -> None:
+    (folder / "bad.toml").write_text(PLAN.replace(written, wrong) + "delta = 1e-6\n")
+    with pytest.raises((BadParameter, PlanRefused)) as refused:
+        read_hierarchy_workload(folder / "bad.toml").plan()
+    assert said in str(refused.value)
+
+
+def test_problems_of_plan_budget_hierarchy_and_invariants_are_listed_at_once(folder: Path) -> None:
+    bad = PLAN.replace("state > county", "state > state")
+    (folder / "bad.toml").write_text(bad.replace("epsilon = 1", "epsilon = -1") + "delta = 1e-6\n")
+    with pytest.raises(PlanRefused) as refused:
+        read_hierarchy_workload(folder / "bad.toml")
+    assert "budget.epsilon is -1" in str(refused.value)
+    assert "`state` is named twice" in str(refused.value)
+    (folder / "bad.toml").write_text(bad + 'delta = 1e-6\n[invariants]\nsex = ""\n')
+    with pytest.raises(PlanRefused) as refused:
+        read_hierarchy_workload(folder / "bad.toml").plan()
+    for said in ("`state` is named twice", "no two data sets would be neighbours", "without a reason"):
+        assert said in str(refused.value), said
+
+
 def test_the_command_publishes_and_reproduces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     dry = run("publish", "plan.toml", "--dry-run", "--json")
     assert json.loads(dry.stdout)["nodes"] == {"nation": 1, "state": 2, "county": 4}
+    refused = run("publish", "plan.toml", "--to", "out", "--yes", "--spreadsheet")
+    assert refused.returncode == 2
+    assert "--spreadsheet is given" in refused.stderr
     done = run("publish", "plan.toml", "--to", "out", "--yes")
     assert done.returncode == 0, done.stderr
     assert "Merkle root" in done.stdout

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from discreet.accounting.risk import advantage, posterior_range, trade_off, true_positive_rate
     from discreet.accounting.running import RunningTotal
     from discreet.accounting.shuffling import shuffled_epsilon
+    from discreet.accounting.training import dpsgd
 
 # What needs the certified curve is fetched when it is first used: a query in a pure budget does without.
 __getattr__, __dir__ = export_lazily(
@@ -30,6 +31,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.accounting.risk": "advantage posterior_range trade_off true_positive_rate",
         "discreet.accounting.running": "RunningTotal",
         "discreet.accounting.shuffling": "shuffled_epsilon",
+        "discreet.accounting.training": "dpsgd",
     },
 )
 
@@ -39,6 +41,7 @@ __all__ = [
     "basic_composition",
     "compare_guarantees",
     "delta",
+    "dpsgd",
     "epsilon",
     "gaussian_delta",
     "gaussian_epsilon",

@@ -181,7 +181,7 @@ class Cost(_Sentence):
             return ()
         return (f"In {notion_of(self.currency)}, {self.currency.symbol} adds up and ε does not.",)
 
-    def explain_epsilon(self, asked: Fraction) -> str | None:
+    def explain_epsilon(self, asked: Fraction, what: str = "this query alone") -> str | None:
         """Say why the ε that is reported differs from the ε that was asked for; None if people see no difference.
 
         The ε of a cost is certified from the event. The account charges its own currency, in which costs add up whatever is
@@ -190,9 +190,7 @@ class Cost(_Sentence):
         reported = format_up(self.exact_epsilon[1], SHOWN_DIGITS)
         if reported == format_up(asked, SHOWN_DIGITS) or self.delta == 0 or isinstance(self.event_or_bounds, Bounds):
             return None
-        said = (
-            f"ε = {format_up(asked, SHOWN_DIGITS)} was asked for; the certified cost of this query alone is ε = {reported}"
-        )
+        said = f"ε = {format_up(asked, SHOWN_DIGITS)} was asked for; the certified cost of {what} is ε = {reported}"
         if self.currency.counts_epsilon:
             return f"{said}: with a δ, the certified ε of several noises is less than their sum."
         reserved = self.currency.reserved_delta_share

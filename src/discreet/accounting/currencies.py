@@ -21,7 +21,7 @@ docs/decisions/0002-no-filter-on-the-curve.md.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
@@ -433,17 +433,51 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof that a measurement was paid for. Only an account makes one, and `release` asks for it before it draws noise."""
+    """Proof that a measurement was paid for. Only an account makes one, and whatever draws noise spends it before.
+
+    One receipt allows one noise: of two noises on the same counts the mean is more exact than what was paid for. So a
+    receipt is spent once. Where a measurement failed, and is continued, the account makes another receipt of its debit; then
+    only what is recorded first is shown.
+    """
 
     entry: int
     event: Composition
     remaining: Fraction | None = None  # in the account's currency, right after this entry
     paid_by: str | None = None  # the other account of the family whose debit this continues; None: the account's own
+    _unspent: list[bool] = field(default_factory=lambda: [True], init=False, repr=False, compare=False)
+
+    def spend(self, event: Composition) -> None:
+        """Use the receipt up for the noise of an event. Call it right before the noise is drawn.
+
+        >>> from discreet.events import Claim, compose
+        >>> event = compose(Claim(Fraction(1, 4), Fraction(0)))
+        >>> receipt = Receipt(1, event)
+        >>> receipt.spend(event)
+        >>> receipt.spend(event)
+        Traceback (most recent call last):
+        discreet.errors.BadParameter: receipt is spent: its noise was drawn, and one receipt pays for one noise. Pay again.
+
+        Raises:
+            BadParameter: it paid for another event, or it is spent.
+        """
+        if event != self.event:
+            raise BadParameter(
+                "receipt", f"that of entry {self.entry}", "it is for another measurement", "pay for the event of this one"
+            )
+        try:
+            self._unspent.pop()  # one step, so of two threads one is refused
+        except IndexError:
+            raise BadParameter(
+                "receipt", "spent", "its noise was drawn, and one receipt pays for one noise", "pay again"
+            ) from None
+
+    def renew(self) -> "Receipt":
+        """Return another receipt of the same debit. For accounts alone, which record one answer per debit."""
+        return replace(self)
 
     def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
-        """Return one receipt for each measurement of a workload that was paid for as one."""
-        if compose(*events) != self.event:
-            raise AssertionError("this receipt is for another workload")
+        """Spend the receipt, and return one for each measurement of a workload that was paid for as one."""
+        self.spend(compose(*events))
         return tuple(replace(self, event=event) for event in events)
 
 

@@ -14,7 +14,8 @@
    plane for all others (`ContourCurve`).
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
-The answer is the worst over alternatives and directions. Every step rounds outwards, so the interval contains the exact
+The answer is the worst over alternatives and directions; of a group whose interval is wide, the upper end is also bounded by
+a chain of neighbours. Every step rounds outwards, so the interval contains the exact
 value.
 """
 
@@ -48,6 +49,7 @@ from discreet.accounting.contour import (
     chernoff_epsilon,
 )
 from discreet.accounting.dominating_pairs import Direction, UpperBound, list_directions
+from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
 from discreet.accounting.pld.discrete import DiscretePld, convolve
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta
@@ -65,6 +67,7 @@ from discreet.events import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
+    Group,
     LaplaceEvent,
     OptimalPartitionSelectionEvent,
     PermuteAndFlipEvent,
@@ -92,9 +95,12 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
         if exact < 0:
             raise BadParameter("epsilon", format_rational(exact), "must not be negative", "give 0 or more")
         point = floor_float(exact)  # δ is larger there, if anything
-    return _maximise(
+    found = _maximise(
         event, rtol, lambda direction, _, ends, rtol: _delta_of_direction(direction, point, rtol, ends), (0.0, 1.0)
     )
+    if isinstance(event, Group) and point < inf and not _is_narrow(found):
+        return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
+    return found
 
 
 def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -117,11 +123,45 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
         lambda direction, choice, ends, rtol: _epsilon_of_direction(direction, target, rtol, choice, ends),
         (0.0, inf),
     )
+    if isinstance(event, Group) and target > 0 and not _is_narrow(found):
+        return _lower_upper_end(found, _epsilon_of_chain(event, target, found.upper))
     if target > 0 and not isinstance(event, Shuffled):
         return found
     # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs.
     most = ceil_float(pure(event))
     return Bounds(min(found.lower, most), min(found.upper, most))
+
+
+def _is_narrow(found: Bounds) -> bool:
+    return found.upper <= found.lower * (1 + 1e-3)
+
+
+def _lower_upper_end(found: Bounds, upper: float) -> Bounds:
+    high = min(found.upper, upper)
+    return Bounds(min(found.lower, high), high)
+
+
+def _delta_of_chain(event: Group, epsilon: Fraction) -> float:
+    """δ at ε of a group of k by a chain of k neighbours, each (ε/k, δ₁): δ₁·Σ_{i<k} e^{iε/k} [DR14, Thm 2.2 and its proof].
+
+    Where a group is only dominated, as one on Poisson samples that is on both sides, this may be the smaller bound.
+    """
+    each = epsilon / event.size
+    if epsilon > LARGEST_EXPONENT:
+        return 1.0
+    factor = sum((exp_bounds(i * each)[1] for i in range(event.size)), Fraction(0))
+    return min(1.0, ceil_float(factor * Fraction(delta(event.event, each, 1e-4).upper)))
+
+
+def _epsilon_of_chain(event: Group, target: Fraction, upper: float) -> float:
+    """An ε, at most `upper`, at which the chain has at most the target δ; ∞ if `upper` is none. Every ε kept was tried."""
+    low, high = epsilon(event.event, target, 1e-4).lower, upper
+    if high == inf or not _delta_of_chain(event, Fraction(high)) <= target:
+        return inf
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _delta_of_chain(event, Fraction(middle)) <= target else (middle, high)
+    return high
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from fractions import Fraction
 from math import ceil
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias, TypedDict, cast
 
 from discreet.accounting.elementary import exp_bounds
+from discreet.accounting.training import dpsgd, read_schedule
 from discreet.errors import BadExpression, BadParameter
 from discreet.events import (
     BinomialEvent,
@@ -43,10 +44,13 @@ Numbers: TypeAlias = Mapping[str, Fraction]
 
 NORMS = ("l0", "l1", "l2", "linf")
 SENSITIVITY_ARGUMENTS = ("sensitivity", *NORMS)
-INTEGER_ARGUMENTS = ("l0", "n", "size", "threshold", "groups", "users")
+TRAINING_ARGUMENTS = ("batch", "n", "rate", "epochs", "steps")
+INTEGER_ARGUMENTS = ("l0", "n", "size", "threshold", "groups", "users", "batch", "steps")
 """Arguments that are integers."""
 
-POSITIVE_ARGUMENTS = ("scale", "sigma", *SENSITIVITY_ARGUMENTS, "n", "size", "threshold", "groups", "users")
+POSITIVE_ARGUMENTS = (
+    "scale", "sigma", *SENSITIVITY_ARGUMENTS, "n", "size", "threshold", "groups", "users", "batch", "epochs", "steps",
+)  # fmt: skip
 """Arguments that are above 0."""
 
 
@@ -83,6 +87,24 @@ class NoiseTerm(NamedTuple):
     required: tuple[str, ...]
     optional: tuple[str, ...]
     make: Callable[[Numbers], Event]
+    note: Callable[[Numbers], str] | None = None
+    """What to say about how the numbers were read."""
+
+
+class _TrainingArguments(TypedDict, total=False):
+    batch: int
+    n: int
+    rate: Fraction
+    epochs: Fraction
+    steps: int
+
+
+def _training_arguments(numbers: Numbers) -> "_TrainingArguments":
+    given: dict[str, Fraction | int] = {name: numbers[name] for name in TRAINING_ARGUMENTS if name in numbers}
+    return cast(
+        "_TrainingArguments",
+        {name: int(value) if name in INTEGER_ARGUMENTS else value for name, value in given.items()},
+    )
 
 
 NOISE_TERMS: dict[str, NoiseTerm] = {
@@ -146,6 +168,16 @@ NOISE_TERMS: dict[str, NoiseTerm] = {
         ("epsilon",),
         ("delta",),
         lambda n: Claim(n["epsilon"], n.get("delta", Fraction(0))),
+    ),
+    "dpsgd": NoiseTerm(
+        "training with DP-SGD on Poisson samples: sigma is the noise multiplier, the rate is batch/n or rate, and there are "
+        "steps, or epochs·n/batch rounded up, of them",
+        ("sigma",),
+        TRAINING_ARGUMENTS,
+        lambda n: dpsgd(sigma=n["sigma"], **_training_arguments(n)),
+        lambda n: (
+            f"dpsgd: {read_schedule(**_training_arguments(n))}, Poisson sampling; neighbours add or remove one record."
+        ),
     ),
 }
 """Every name that takes numbers only."""
@@ -219,11 +251,22 @@ def parse(text: str) -> Event:
     return _Parser(text).parse_all()
 
 
+def parse_with_notes(text: str) -> tuple[Event, tuple[str, ...]]:
+    """The event that the text describes, and how numbers were read where that is not obvious.
+
+    >>> parse_with_notes("dpsgd(sigma=1.1, batch=256, n=60000, epochs=60)")[1][0][:45]
+    'dpsgd: q = 8/1875 = 0.004267, T = 14,063 step'
+    """
+    parser = _Parser(text)
+    return parser.parse_all(), tuple(dict.fromkeys(parser.notes))
+
+
 class _Parser:
     """A cursor over the tokens; each method reads one line of the grammar."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place, self.depth = text, 0, 0
+        self.notes: list[str] = []
         if len(text) > MAX_LENGTH:
             raise BadExpression(text[:40] + "…", MAX_LENGTH, f"more than {MAX_LENGTH} characters", "repeat with k*x instead")
         found = [(match, match.lastgroup or "mark") for match in _TOKEN.finditer(text) if match.lastgroup]
@@ -314,7 +357,9 @@ class _Parser:
         numbers = self.parse_arguments(name, term.required, term.optional)
         self.expect(")")
         try:
-            return term.make(numbers)
+            event = term.make(numbers)
+            self.notes += [] if term.note is None else [term.note(numbers)]
+            return event
         except BadParameter as wrong:  # norms that contradict each other, or too few of them
             self.fail(f"{wrong.name} is {wrong.value}: {wrong.reason}", wrong.hint, name.column)
 

@@ -49,6 +49,10 @@ def epsilon(
     exponential(epsilon=), claim(epsilon=, delta=), threshold(scale=,
     threshold=, groups=).
 
+    Training with DP-SGD and Poisson sampling: dpsgd(sigma=, batch=, n=,
+    epochs=), or rate= for batch/n and steps= for epochs; sigma is the noise
+    multiplier.
+
     Made of events: subsampled(x, rate=) (Poisson), sampled(x, rate=) (without
     replacement), shuffled(x, users=), group(x, size=), parallel(x, y); k*x and
     x*k repeat an event.
@@ -76,16 +80,16 @@ app.command(
 def _print_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
     from discreet._numbers import format_down, format_up
     from discreet.accounting.curve import delta as certified_delta
-    from discreet.accounting.expression import parse
+    from discreet.accounting.expression import parse_with_notes
 
-    event, at = parse(expression), parse_number(epsilon, "epsilon")
+    (event, notes), at = parse_with_notes(expression), parse_number(epsilon, "epsilon")
     bounds = certified_delta(event, at)
     if as_json:
-        print_json({"delta": to_json_interval(bounds), "epsilon": float(at)})
+        print_json({"delta": to_json_interval(bounds), "epsilon": float(at), **_list_notes(notes)})
         return
     row = ("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")
     print_table(f"δ at ε = {float(at):g}", ["guarantee", "δ"], [row])
-    _note_continuous(expression)
+    _print_notes(expression, notes)
 
 
 def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | None, as_json: bool) -> None:
@@ -93,15 +97,17 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
     from discreet.accounting.compare import compare_guarantees
     from discreet.accounting.cost import format_at
     from discreet.accounting.curve import epsilon as certified_epsilon
-    from discreet.accounting.expression import parse
+    from discreet.accounting.expression import parse_with_notes
 
-    event, target = parse(expression), parse_number(delta, "delta")
+    (event, notes), target = parse_with_notes(expression), parse_number(delta, "delta")
     bounds = certified_epsilon(event, target)
     guarantees = compare_guarantees(event, target) if compare else {}
     if plot:
         _draw_curve(event, target, plot)
     if as_json:
-        print_json({"epsilon": to_json_interval(bounds), "delta": float(target), "readings": guarantees})
+        print_json(
+            {"epsilon": to_json_interval(bounds), "delta": float(target), "readings": guarantees, **_list_notes(notes)}
+        )
         return
     interval = "∞" if bounds.lower == inf else f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]"
     rows, best = [("certified", interval, "")], float(bounds)
@@ -110,7 +116,7 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
         for name, value in guarantees.items()
     ]
     print_table(f"ε{format_at(target) or ' at δ = 0'}", ["guarantee", "ε", "above the certified"], rows)
-    _note_continuous(expression)
+    _print_notes(expression, notes)
     if bounds.lower == inf:
         print_styled(
             "No ε holds without a δ: Gaussian noise, partition selection and (ε, δ) claims need one. Give --delta 1e-6."
@@ -121,7 +127,13 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
         print_styled(f"Picture written to {plot}.")
 
 
-def _note_continuous(expression: str) -> None:
+def _list_notes(notes: tuple[str, ...]) -> dict[str, list[str]]:
+    return {"notes": list(notes)} if notes else {}
+
+
+def _print_notes(expression: str, notes: tuple[str, ...]) -> None:
+    for note in notes:
+        print_styled(note)
     if "laplace(" in expression.replace("discrete_laplace(", ""):
         print_styled("laplace is the continuous distribution; discreet draws discrete_laplace, which costs a little more.")
 

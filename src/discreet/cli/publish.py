@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.app import ASKING, app
+from discreet.cli.app import ASKING, app, spell_notes
 from discreet.cli.options import Json, KeyFile, complete_files
-from discreet.cli.output import print_json, print_line, print_styled, show_progress
+from discreet.cli.output import print_json, print_line, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ def publish(
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
     if has_hierarchy(plan):
+        if spreadsheet:
+            hint = "leave it out, and open the Parquet files"
+            raise BadParameter("--spreadsheet", "given", "the CSV files of a hierarchy are not escaped", hint)
         _publish_hierarchy(plan, to, yes=yes, dry_run=dry_run, force=force, fresh=fresh, key=key, json=json)
         return
     if has_tables(plan):
@@ -126,6 +129,7 @@ def _publish_tables(
 ) -> None:
     """Publish a plan that has tables in place of queries."""
     from discreet.cli.tabulate import print_plan, summarise_plan
+    from discreet.workload.tabulated import check_fresh
     from discreet.workload.tabulations import publish_tables, read_table_workload
 
     with show_progress("planning …"):
@@ -133,6 +137,9 @@ def _publish_tables(
         solved = workload.plan()
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
+    for note in solved.session.account_notes:
+        print_warning(note)
+    check_fresh(workload, fresh)
     summary = summarise_plan(solved)
     if not json:
         print_plan(solved)
@@ -197,7 +204,10 @@ def _summarise_hierarchy(plan: "HierarchyPlan") -> dict[str, Any]:
             ends = [float(widths.min()), float(widths.max())]
             tables.append({"name": name, "level": levels[number], "by": by, "half_widths": ends})
     nodes = dict(zip(levels, plan.wanted.hierarchy.spine.sizes, strict=True))
-    return {"cost": plan.cost.to_dict(), "nodes": nodes, "tables": tables, "measured": plan.describe()["measured"]}
+    return {
+        "cost": plan.cost.to_dict(), "nodes": nodes, "tables": tables, "measured": plan.describe()["measured"],
+        "notes": [*map(spell_notes, plan.list_notes())],
+    }  # fmt: skip
 
 
 def _print_hierarchy(plan: "HierarchyPlan", summary: dict[str, Any]) -> None:
@@ -216,6 +226,8 @@ def _print_hierarchy(plan: "HierarchyPlan", summary: dict[str, Any]) -> None:
     ]
     Console().print(make_rich_table(None, ("table", "level", "by", "half-width"), rows))
     print_line(f"{len(summary['measured'])} tables are measured. {plan.cost}")
+    for note in summary["notes"]:
+        print_line(note)
 
 
 def _confirm(cost: "Cost") -> None:
@@ -295,8 +307,9 @@ def _explain_cost(solved: "WorkloadPlan") -> list[str]:
 
     if all(column.target is not None for column in solved.columns):
         return []
-    said = solved.cost.explain_epsilon(read_positive(solved.workload.epsilon, "budget.epsilon"))
-    return [] if said is None else [said.replace("this query alone", "this publication alone")]
+    asked = read_positive(solved.workload.epsilon, "budget.epsilon")
+    said = solved.cost.explain_epsilon(asked, "this publication alone")
+    return [] if said is None else [said]
 
 
 def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:

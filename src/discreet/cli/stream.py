@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from discreet.cli.app import ASKING, App, app
+from discreet._numbers import read_positive
+from discreet.cli.app import ASKING, App, app, spell_notes
 from discreet.cli.options import (
     COST_PANEL,
     AccountName,
@@ -45,8 +46,8 @@ Window: TypeAlias = Annotated[
 
 @stream.command(
     "open",
-    epilog='Example:\n\n[bold]discreet stream open visits.csv "SELECT COUNT(*) AS n FROM visits" --unit id --time day '
-    "--start 2026-03-01 --steps 365 --at-most 3 --apart 7 --epsilon 1 --name visits --ledger hr.ledger[/bold]",
+    epilog='Example:\n\n[bold]discreet stream open visits.csv "SELECT COUNT(*) AS n FROM visits" --policy visits.toml '
+    "--time day --start 2026-03-01 --steps 365 --at-most 3 --apart 7 --epsilon 1 --name visits --ledger hr.ledger[/bold]",
 )
 @takes_source()
 def stream_open(
@@ -73,10 +74,11 @@ def stream_open(
     state: StateFile = None,
     json: Json = False,
 ) -> None:
-    """Open a stream of counts: fix its noise and charge its whole horizon. No row is read.
+    """Open a stream of counts: fix its noise and charge its whole horizon. No row is counted.
 
     Opening the same stream again charges nothing. --plan takes what flags do
-    not give from a file.
+    not give from a file. Column types of a CSV file must be declared, with
+    --policy.
     """
     from discreet.streams import open_stream
     from discreet.streams.plan import read_stream_plan
@@ -98,10 +100,16 @@ def stream_open(
     opened = open_stream(session, chosen.pop("query"), state=state, **chosen)
     charged, last = session.account.budget.remaining < before, opened.design.steps
     widths = [opened.half_width(step) for step in (1, last)]
+    asked, grouped = read_positive(chosen["epsilon"], "epsilon"), bool(opened.design.groups)
+    notes = [
+        *map(spell_notes, session.list_plan_notes(opened.cost, asked, "this stream alone", grouped=grouped)),
+        *session.account_notes,
+    ]
     if json:
         print_json(
             opened.design.to_dict()
             | {"entry": opened.entry, "charged": charged, "cost": opened.cost.to_dict(), "half_width": widths}
+            | {"notes": notes}
         )
         return
     print_line(repr(opened))
@@ -110,10 +118,13 @@ def stream_open(
         f"Each running total is within ±{widths[0]:.3g} after the first step and ±{widths[1]:.3g} after the last, with "
         "probability ≥ 95%. The budget of the whole horizon is charged; ticks cost nothing."
     )
+    for note in notes:
+        print_line(note)
 
 
 @stream.command(
-    "tick", epilog="Example: [bold]discreet stream tick visits.csv --unit id --name visits --ledger hr.ledger[/bold]"
+    "tick",
+    epilog="Example: [bold]discreet stream tick visits.csv --policy visits.toml --name visits --ledger hr.ledger[/bold]",
 )
 @takes_source()
 def stream_tick(
@@ -129,8 +140,8 @@ def stream_tick(
 ) -> None:
     """Measure the next step whose period is over, record it, and show it. A step that is recorded is shown again.
 
-    If no step is due, the last one is shown: running this command twice is
-    safe. The source and what is declared about it must be those that the
+    If no step is due, or the horizon is over, the last one is shown: running
+    this command twice is safe. The source and what is declared about it must be those that the
     stream was opened with.
     """
     from discreet.streams import load_stream
@@ -138,14 +149,17 @@ def stream_tick(
     loaded = load_stream(_open_session(options, ledger, account), name, state=state)
     before = loaded.last_step
     answer = loaded.tick(step, window=window, confidence=confidence)
+    is_over = answer.step == before == loaded.design.steps
     if json:
-        print_json(answer.to_dict() | {"stream": name, "window": window, "new": answer.step > before})
+        print_json(answer.to_dict() | {"stream": name, "window": window, "new": answer.step > before, "over": is_over})
         return
     kind = "running total" if window is None else f"last {window} steps"
     title = f"{name}, step {answer.step} of {loaded.design.steps}: {answer.start}, {kind}"
     print_table(title, ["counter", "estimate", "interval"], _list_estimates(answer, loaded.design.column))
     if answer.step <= before:
         print_styled("This step was recorded before: nothing was measured.")
+    if is_over and step is None:
+        print_styled(f"The horizon of {loaded.design.steps} steps is over. For later steps, open another stream.")
 
 
 @stream.command(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.app import ASKING, app
+from discreet.cli.app import ASKING, app, spell_notes
 from discreet.cli.options import (
     AccountName,
     AnswerId,
@@ -130,7 +130,7 @@ def synthesize(
         return
     print_line(f"Wrote {len(found):,} rows to {to}.")
     for note in found.list_notes():
-        print_line(note)
+        print_line(spell_notes(note))
 
 
 def _plan(
@@ -147,7 +147,7 @@ def _plan(
         reason = "only a ledger remembers what was charged under an id"
         raise BadParameter("--id", id, reason, "give --ledger too, or leave --id out")
     session: Any = arguments.open_session(options)[0]
-    for note in (*session.account_notes, *session.budget_warnings):
+    for note in session.account_notes:
         print_warning(note)
     with show_progress("planning …"):
         return plan_synthesis(
@@ -200,13 +200,16 @@ def _refuse_flags(given: dict[str, Any], options: SourceOptions) -> None:
 
 def _show_plan(plan: "SynthesisPlan", *, json: bool) -> None:
     if json:
-        print_json({"model": plan.model, "cost": plan.cost.to_dict(), "noise": plan.describe()["synthesis"]})
+        found = {"model": plan.model, "cost": plan.cost.to_dict(), "noise": plan.describe()["synthesis"]}
+        print_json(found | {"notes": [*map(spell_notes, plan.list_notes())]})
         return
     synthesis = plan.synthesis
     print_line(
         f"{plan.model.capitalize()} model of {len(plan.columns)} columns; one-way tables have σ = "
         f"{float(synthesis.column_noise.sigma):.4g}. {plan.cost}"
     )
+    for note in plan.list_notes():
+        print_line(spell_notes(note))
 
 
 def _summarise(found: "SyntheticTable", path: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.app import ASKING, app
+from discreet.cli.app import ASKING, app, spell_notes
 from discreet.cli.options import (
     AccountName,
     AnswerId,
@@ -113,7 +113,7 @@ def tabulate(
         ledger=ledger, account=account, budget=budget,
     )  # fmt: skip
     session: Any = arguments.open_session(options)[0]
-    for note in (*session.account_notes, *session.budget_warnings):
+    for note in session.account_notes:
         print_warning(note)
     with show_progress("planning …"):
         plan = plan_tabulation(
@@ -128,10 +128,10 @@ def tabulate(
         found = execute_tabulation(plan, RunOptions(None, on_progress, id, fresh))
     if json:
         listed = {name: [dict(zip(each.header, row, strict=True)) for row in each.records] for name, each in found.items()}
-        print_json(summarise_plan(plan) | {"values": listed, "notes": found.list_notes()})
+        print_json(summarise_plan(plan) | {"values": listed, "notes": [*map(spell_notes, found.list_notes())]})
         return
     for line in repr(found).splitlines():
-        print_line(line)
+        print_line(spell_notes(line))
 
 
 def _read_tables(by: list[str] | None, sql: str | None, error: Any) -> "TablesLike":
@@ -176,6 +176,7 @@ def summarise_plan(plan: "TabulationPlan") -> dict[str, Any]:
         "measured": [
             each | {"margin": [wanted.columns[i] for i in each["margin"]]} for each in plan.describe()["measured"]
         ],
+        "notes": [*map(spell_notes, plan.list_notes())],
     }  # fmt: skip
 
 
@@ -192,3 +193,5 @@ def print_plan(plan: "TabulationPlan") -> None:
     ]
     Console().print(make_rich_table(None, ("table", "by", "sd", "half-width"), rows))
     print_line(f"{len(found['measured'])} tables are measured. {plan.cost}")
+    for note in found["notes"]:
+        print_line(note)

@@ -10,6 +10,7 @@ from discreet.cli.app import CHECKING, app, spell_text
 from discreet.cli.ledger import read_json
 from discreet.cli.options import Json, PublicKey, complete_files, complete_ledgers
 from discreet.cli.output import print_json, print_line
+from discreet.errors import BadParameter
 
 
 @app.command(rich_help_panel=CHECKING, epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
@@ -38,6 +39,11 @@ def verify(
     public_key = None if key is None else read_public_key(key)
     opened = None if ledger is None else open_ledger(ledger)
     is_folder = isdir(release)
+    if is_folder and not (Path(release) / "release.json").exists():
+        hint = "check its tables with `discreet reproduce`" if (Path(release) / "measurements.json").exists() else (
+            "publish with a ledger, which signs what it recorded"
+        )  # fmt: skip
+        raise BadParameter("release", repr(release), "it has no certificate, release.json: no ledger recorded it", hint)
     document = read_json(str(Path(release) / "release.json") if is_folder else release, "release")
     if is_folder:
         from discreet.workload.tables import verify_folder

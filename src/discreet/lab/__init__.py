@@ -4,7 +4,7 @@ Random numbers come from seeded bits, so every result is reproducible; nothing h
 
 >>> from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 >>> len(FIGURES), len(ERRATA), len(EXERCISES), len(ATTACKS)
-(17, 14, 26, 8)
+(18, 15, 26, 8)
 >>> EXERCISES["counties"].solve().answer
 'E max ≤ 181.06 people'
 """

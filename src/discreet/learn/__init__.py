@@ -1,4 +1,7 @@
-"""Models that are fitted privately: one debit for each fit, integer sums, exact noise. Needs NumPy alone."""
+"""Models that are fitted privately: one debit for each fit, integer sums, exact noise.
+
+Models need NumPy alone; `PrivateTrainer` needs PyTorch.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -9,8 +12,14 @@ if TYPE_CHECKING:
     from discreet.learn.charging import RepeatedFit
     from discreet.learn.estimator import PrivateEstimator
     from discreet.learn.features import Features
+    from discreet.learn.kmeans import KMeans
     from discreet.learn.linear import LinearRegression, LogisticRegression, Ridge
+    from discreet.learn.metrics import Metric, Metrics, release_metrics
+    from discreet.learn.moments import PCA, Moments, StandardScaler
+    from discreet.learn.naive_bayes import BinnedNB, GaussianNB
     from discreet.learn.records import Records
+    from discreet.learn.selection import Selected, select
+    from discreet.learn.training import PrivateTrainer
 
 __getattr__, __dir__ = export_lazily(
     globals(),
@@ -19,19 +28,37 @@ __getattr__, __dir__ = export_lazily(
         "discreet.learn.charging": "RepeatedFit",
         "discreet.learn.estimator": "PrivateEstimator",
         "discreet.learn.features": "Features",
+        "discreet.learn.kmeans": "KMeans",
         "discreet.learn.linear": "LinearRegression LogisticRegression Ridge",
+        "discreet.learn.metrics": "Metric Metrics release_metrics",
+        "discreet.learn.moments": "PCA Moments StandardScaler",
+        "discreet.learn.naive_bayes": "BinnedNB GaussianNB",
         "discreet.learn.records": "Records",
+        "discreet.learn.selection": "Selected select",
+        "discreet.learn.training": "PrivateTrainer",
     },
 )
 
 __all__ = [
+    "PCA",
     "Additive",
+    "BinnedNB",
     "Curve",
     "Features",
+    "GaussianNB",
+    "KMeans",
     "LinearRegression",
     "LogisticRegression",
+    "Metric",
+    "Metrics",
+    "Moments",
     "PrivateEstimator",
+    "PrivateTrainer",
     "Records",
     "RepeatedFit",
     "Ridge",
+    "Selected",
+    "StandardScaler",
+    "release_metrics",
+    "select",
 ]

@@ -3,8 +3,8 @@
 **Theory of operation.** Every number falls in one of 256 bins of equal width over its declared bounds, every category is a
 bin of its own. A fit releases
 
-1. *counts* of all bins of all columns at once. Neighbouring bins of a number are then merged until each holds records enough
-   beside the noise, and their share of all: that looks at noisy counts alone, so it is free;
+1. *counts* of all bins of all columns at once. Neighbouring bins of a number are then merged to a few that hold about as
+   many records each: that looks at noisy counts alone, so it is free;
 2. *sums of residuals* of all merged bins of all columns at once, `steps` times, with the descent of `descent`: a curve is
    learnt for each bin at a rate that follows from its noisy count.
 
@@ -12,9 +12,10 @@ bin of its own. A fit releases
 by one: √(1 + F). Its residual, clipped, is added to the same cells: `descent` has the proof, with rows that are 0 and 1.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MethodType
 from typing import Any, Literal
 
 import numpy as np
@@ -23,8 +24,8 @@ from numpy.typing import NDArray
 from discreet._numbers import Number, check_int, nearest_float, read_positive
 from discreet.errors import BadParameter
 from discreet.learn.charging import FitPlan, NoisyVector, Payer, Released, bound_unit
-from discreet.learn.descent import Descent, Floats, IntegerRows, Settings
-from discreet.learn.estimator import Declared, PrivateEstimator, read_classes, read_target_bounds
+from discreet.learn.descent import RESIDUAL_BITS, Descent, Floats, IntegerRows, Settings
+from discreet.learn.estimator import Declaration, PrivateEstimator, read_classes, read_target_bounds
 from discreet.learn.features import (
     GRID_BITS,
     HALF,
@@ -41,6 +42,7 @@ from discreet.learn.features import (
 )
 from discreet.learn.linear import MAX_CLIP, MAX_STEPS, ClassifierMixin, choose_residuals, multiply_design
 from discreet.learn.records import Records, Rows
+from discreet.learn.scoring import score_linear_model
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.query.schema import Key
@@ -56,16 +58,19 @@ LEARNING_RATE = 0.1
 MOMENTUM = 0.9
 CLASS_SCALE = 1.0
 NUMBER_SCALE = 0.1
-COUNTS_SHARE = Fraction(1, 20)
+COUNTS_SHARE = Fraction(1, 10)
 """The share of μ² for the counts."""
 
 CLASS_CLIP = Fraction(3, 10)
 NUMBER_CLIP = Fraction(1, 10)
 MAX_MERGED = 24
-"""A merged bin holds at least this part of all records, if it can."""
+"""The most bins of a number, after they are merged."""
 
-NOISE_MULTIPLE = 3.0
-"""And at least this many standard deviations of the noise of its count."""
+MIN_MERGED = 4
+"""The fewest."""
+
+BIN_NOISE = 16.0
+"""How much larger the curvature of a merged bin is than that at which noise is as large as what is learnt."""
 
 
 def to_bins(steps: Codes) -> Codes:
@@ -84,22 +89,26 @@ def bin_features(features: Features) -> Features:
     return Features((), (*numbers, *features.categories))
 
 
-def merge_bins(counts: Floats, noise: float, least: float) -> Ints:
-    """Return for each bin the merged bin that it belongs to: neighbours are merged until each holds enough.
+def merge_bins(counts: Floats, noise: float, bins: int) -> Ints:
+    """Return for each bin the merged bin that it belongs to: about so many, which hold about as many records each.
 
-    >>> merge_bins(np.array([5.0, 1.0, 9.0, 0.5, 0.2]), 1.0, 4.0).tolist()
-    [0, 1, 1, 1, 1]
+    Each bin counts for a part of the noise more, so that where noise exceeds the counts, merged bins are equally wide.
+
+    >>> merge_bins(np.array([5.0, 1.0, 4.0, 0.0, 5.0, 5.0]), 0.0, 4).tolist()
+    [0, 0, 1, 1, 2, 3]
     """
-    needed, merged, held, place = max(NOISE_MULTIPLE * noise, least), np.zeros(len(counts), np.int64), 0.0, 0
-    spread = 0
-    for position, count in enumerate(counts):
-        merged[position] = place
-        held, spread = held + count, spread + 1
-        if held >= max(needed, NOISE_MULTIPLE * noise * spread**0.5):
-            held, spread, place = 0.0, 0, place + 1
-    if held > 0 or spread:  # what is left joins the last one
-        merged[merged == place] = max(place - 1, 0)
-    return merged
+    held = np.cumsum(np.maximum(counts, 0.0) + noise / 4 + 1e-9)
+    places = np.minimum((held - held[0] / 2) / held[-1] * bins, bins - 1).astype(np.int64)
+    return np.unique(places, return_inverse=True)[1].astype(np.int64)
+
+
+def choose_bins(settings: Settings, curvature: float, size: float, sigma: float) -> int:
+    """Return how many merged bins a number has: as many as the noise of the gradients lets the model learn.
+
+    `sigma` is that of a gradient sum, and `size` the noisy number of records.
+    """
+    noise = sigma / (size * 2.0 ** (RESIDUAL_BITS + GRID_BITS)) / settings.steps**0.5
+    return int(min(max(curvature * settings.weight_scale / (BIN_NOISE * noise), MIN_MERGED), MAX_MERGED))
 
 
 @dataclass(frozen=True)
@@ -111,11 +120,10 @@ class Merged:
     counts: Ints  # of all merged bins, on the grid of column sums
 
     @classmethod
-    def of(cls, binned: Features, numbers: int, counts: Ints, noise: float) -> "Merged":
+    def of(cls, binned: Features, numbers: int, counts: Ints, noise: float, bins: int) -> "Merged":
         """Merge the bins of numbers; keep the categories."""
-        size = max(float(counts[0]), 1.0)
         maps = [
-            merge_bins(counts[offset : offset + category.size].astype(np.float64), noise, size / MAX_MERGED)
+            merge_bins(counts[offset : offset + category.size].astype(np.float64), noise, bins)
             if place < numbers
             else np.arange(category.size)
             for place, (offset, category) in enumerate(zip(binned.offsets, binned.categories, strict=True))
@@ -162,6 +170,20 @@ class Curve:
         ]
 
 
+class OnlyForClasses:
+    """A method of a classifier that a regression of the same class does not have."""
+
+    def __init__(self, method: Callable[..., Floats]) -> None:
+        self._method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: "Additive | None", kind: type | None = None) -> Callable[[Any], Floats]:
+        if model is None:
+            return self._method
+        if model.predicts_numbers:
+            raise AttributeError(f"a regression has no {self._method.__name__}")
+        return MethodType(self._method, model)
+
+
 class Additive(ClassifierMixin, PrivateEstimator):
     """An additive model of binned columns: classification with `classes`, regression with `target_bounds`.
 
@@ -196,7 +218,17 @@ class Additive(ClassifierMixin, PrivateEstimator):
     @property
     def task(self) -> Literal["classification", "regression"]:
         """What the model predicts: numbers if `target_bounds` are given, else classes."""
-        return "regression" if self.target_bounds is not None else "classification"
+        return "regression" if self.predicts_numbers else "classification"
+
+    @property
+    def predicts_numbers(self) -> bool:
+        """Whether it is a regression: by its target once it is fitted, else by its parameters."""
+        fitted = getattr(self, "_declared_target", None)
+        return isinstance(fitted, NumericFeature) if fitted is not None else self.target_bounds is not None
+
+    decision_function = OnlyForClasses(ClassifierMixin.decision_function)  # type: ignore[assignment]
+    predict_proba = OnlyForClasses(ClassifierMixin.predict_proba)  # type: ignore[assignment]
+    predict_log_proba = OnlyForClasses(ClassifierMixin.predict_log_proba)  # type: ignore[assignment]
 
     def _read_target(self, records: Records | None) -> Target:
         keys, bounds = getattr(records, "target_keys", None), getattr(records, "target_bounds", None)
@@ -206,7 +238,7 @@ class Additive(ClassifierMixin, PrivateEstimator):
             return read_target_bounds(self.target_bounds, records)
         return read_classes(self.classes if self.classes is not None else keys)
 
-    def _make_settings(self, declared: Declared) -> Settings:
+    def _make_settings(self, declared: Declaration) -> Settings:
         steps = STEPS if self.steps is None else check_int(self.steps, "steps", 1)
         if steps > MAX_STEPS:
             raise BadParameter("steps", steps, f"at most {MAX_STEPS:,} are made", "noise grows with them: give fewer")
@@ -218,7 +250,7 @@ class Additive(ClassifierMixin, PrivateEstimator):
         scale = NUMBER_SCALE if isinstance(declared.target, NumericFeature) else CLASS_SCALE
         return Settings(steps, clip, LEARNING_RATE, MOMENTUM, scale, COUNTS_SHARE)
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         settings, relation, rows = self._make_settings(declared), declared.neighbours, declared.max_rows
         counts = bound_unit(1 + len(declared.features.names), relation, rows, nonnegative=True)
         gradients = bound_unit(settings.clip_on_grid**2, relation, rows)
@@ -227,32 +259,42 @@ class Additive(ClassifierMixin, PrivateEstimator):
             NoisyVector("gradients", gradients, 1 - settings.moments_share, settings.steps),
         )
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         width = bin_features(declared.features).width
         outputs = choose_residuals(declared.target).outputs
         return {"counts": (width,), "gradients": (self._make_settings(declared).steps, outputs, width)}
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         features = declared.features
         binned_features, binned = bin_features(features), bin_rows(rows.design)
         whole = Rows(Design(binned_features, np.empty((len(binned), 0), np.int32), binned), rows.target, rows.present)
-        counting = Descent(binned_features, choose_residuals(declared.target), self._make_settings(declared))
+        counting = self._make_descent(declared, binned_features)
         exact = counting.sum_columns(IntegerRows.of(whole)) // ONE
         counts = noises["counts"].release(exact, bits)
-        merged = Merged.of(binned_features, len(features.numbers), counts, float(noises["counts"].sigma))
-        descent = Descent(merged.features, counting.residuals, counting.settings)
+        merged = self._merge(declared, counts, noises)
+        descent = replace(counting, features=merged.features)
         prepared = IntegerRows.of(Rows(merged.encode(binned), rows.target, rows.present))
         found = descent.release_gradients(prepared, merged.counts, noises["gradients"], bits)
         gradients = np.zeros(self._list_shapes(declared)["gradients"], np.int64)
         gradients[:, :, : found.shape[2]] = found  # the rest is 0, without noise, because there are no such bins
         return {"counts": counts, "gradients": gradients}
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _make_descent(self, declared: Declaration, features: Features) -> Descent:
+        residuals = choose_residuals(declared.target)
+        return Descent(features, residuals, self._make_settings(declared), expected=declared.expected)
+
+    def _merge(self, declared: Declaration, counts: Ints, noises: Mapping[str, Gaussian]) -> Merged:
+        """Merge bins, from noisy counts alone."""
+        descent = self._make_descent(declared, declared.features)
+        size = max(float(counts[0]), descent.least_size)
+        bins = choose_bins(descent.settings, descent.residuals.curvature, size, float(noises["gradients"].sigma))
+        numbers = len(declared.features.numbers)
+        return Merged.of(bin_features(declared.features), numbers, counts, float(noises["counts"].sigma), bins)
+
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         features = declared.features
-        merged = Merged.of(
-            bin_features(features), len(features.numbers), released["counts"], float(plan.noises["counts"].sigma)
-        )
-        descent = Descent(merged.features, choose_residuals(declared.target), self._make_settings(declared))
+        merged = self._merge(declared, released["counts"], plan.noises)
+        descent = self._make_descent(declared, merged.features)
         gradients = released["gradients"][:, :, : merged.features.width]
         path = descent.follow({"moments": merged.counts, "gradients": gradients}, float(plan.noises["gradients"].sigma))
         self._merged, self._weights = merged, path.result
@@ -295,6 +337,10 @@ class Additive(ClassifierMixin, PrivateEstimator):
     def _score_rows(self, X: Any) -> Floats:
         design = self._encode(X)
         return multiply_design(self._merged.encode(bin_rows(design)), self._weights)
+
+    def score_rows(self, design: Design) -> Floats:
+        """Return scores for private metrics: each row's on its own, to the last bit."""
+        return score_linear_model(self._merged.encode(bin_rows(design)), self._weights, self._declared_target)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; for numbers the prediction, clamped to the bounds of the target."""

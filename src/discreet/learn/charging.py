@@ -6,8 +6,9 @@ share of the budget it gets, and how often it is drawn. All noise is Gaussian, s
 `plan_fit` finds μ from the account (the certified point (ε, δ), or an amount of its currency), gives each vector its σ,
 rounded up, and states the event. `run_fit` reserves, lets the model compute, and records what was released.
 
-**Proof** that μ² may be shared among adaptive vectors: [DDR20, ZDW22, Thm 10] as in `synthesis.synthesis`; each step is a
-Gaussian whose sensitivity is at most that of its event, whatever was released before.
+**Proof** that μ² may be shared among adaptive vectors. Whatever was released before, each step is a Gaussian mechanism
+whose sensitivity is at most that of its event, so the pair of its event dominates it, and the product of these pairs, one
+Gaussian, dominates the whole [ZDW22, Thm 10].
 
 Without an account, a budget in memory is spent, and the process keeps a tally: a second fit warns with the ε of all fits so
 far. Every fit is new: nothing is paid once and fitted twice.
@@ -42,7 +43,7 @@ from discreet.session.charging import ChargeTerms
 from discreet.session.executor import SEEDED, RunOptions
 from discreet.session.session import Session
 from discreet.tabulation.measuring import pack, unpack
-from discreet.units import Neighbours, Sensitivity
+from discreet.units import Neighbours, Sensitivity, invariants_to_json
 
 SIGMA_DIGITS = 6
 """Digits of a σ."""
@@ -274,6 +275,8 @@ def _run_on_account(fit: Fit, options: RunOptions) -> Fitted:
     plan, account, spec = fit.plan, fit.plan.account, fit.describe() | SEEDED[options.tainted]
     if isinstance(plan.payer, Session):  # the caller's word: each row is one of the session's units
         spec |= {"unit": plan.payer.table.unit, "rows": "of arrays"}
+        if plan.payer.invariants:
+            spec["invariants"] = invariants_to_json(plan.payer.invariants)
         plan.payer.executor.check_quarantine()
     paid = account.reserve(
         plan.event, measurement=hash_measurement(spec), fresh=True, tainted=options.tainted,
@@ -321,7 +324,7 @@ class Tally:
             fits.append((event, terms.limit, terms.certified_delta))
             known = [*fits]
         if len(known) > 1:
-            warnings.warn(self._describe(known), RepeatedFit, stacklevel=7)
+            warnings.warn(self._describe(known), RepeatedFit, stacklevel=5)
 
     @staticmethod
     def _describe(fits: Sequence[tuple[Composition, Fraction, Fraction]]) -> str:

@@ -276,6 +276,7 @@ class Descent:
     residuals: Residuals
     settings: Settings
     penalty: float = 0.0  # on squared weights, over the sum of all records
+    expected: int = 1  # about how many records there are: a quarter of it is the least that a noisy count is taken for
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -292,6 +293,11 @@ class Descent:
         sixteenth for each number and its square."""
         numbers = len(self.features.numbers)
         return self.features.grid_norm_squared + numbers * (HALF * HALF >> GRID_BITS) ** 2
+
+    @property
+    def least_size(self) -> float:
+        """The least that the noisy number of records is taken for: noise must not make it next to nothing."""
+        return max(self.expected / 4, 1.0)
 
     @cached_property
     def weight_bits(self) -> int:
@@ -356,7 +362,7 @@ class Path:
         features, width = descent.features, descent.features.width
         numbers = len(features.numbers)
         scaled = moments / float(ONE)
-        self.size = max(float(scaled[0]), 1.0)
+        self.size = max(float(scaled[0]), descent.least_size)
         means = np.clip(scaled[:width] / self.size, -0.5, 1.0)
         means[0] = 0.0
         means[1 : 1 + numbers] = np.clip(means[1 : 1 + numbers], -0.5, 0.5)

@@ -6,6 +6,7 @@ parameters of the constructor are kept as they are given and checked by `fit`. s
 unless it asks for its tags.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -33,8 +34,16 @@ from discreet.learn.charging import (
     run_fit,
     to_plain,
 )
-from discreet.learn.features import CategoryFeature, ColumnBounds, Design, Features, Name, NumericFeature, Target
-from discreet.learn.records import ArrayRecords, Records, Rows, to_records
+from discreet.learn.features import (
+    CategoryFeature,
+    ColumnBounds,
+    ColumnSource,
+    Design,
+    Features,
+    NumericFeature,
+    Target,
+)
+from discreet.learn.records import Records, Rows, to_records
 from discreet.ledger.chain import LedgerAccount
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
@@ -57,7 +66,7 @@ class StoredWithoutAccount:
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """All that is public about a fit before any row is read."""
 
     records: Records | None  # None: a quote
@@ -91,19 +100,19 @@ class PrivateEstimator(ABC):
     # -- what a model adds ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         """Return what is released, and how far one unit moves it. Checks the model's own parameters."""
 
     @abstractmethod
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         """Return the shapes of what is released. They do not depend on the rows."""
 
     @abstractmethod
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         """Compute exact integer sums of the rows, and add noise. Runs after the debit: no row may make it fail."""
 
     @abstractmethod
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         """Set what the model shows, from what was released alone."""
 
     def _read_target(self, records: Records | None) -> Target:
@@ -119,6 +128,7 @@ class PrivateEstimator(ABC):
         a retry free, for records of a session. `bits` are for tests: with any but the system's the model says so.
         """
         refuse_options(others)
+        refuse_search()
         records = to_records(X, y)
         declared = self._declare(records)
         records.check(declared.features, declared.target)
@@ -134,7 +144,7 @@ class PrivateEstimator(ABC):
         self._show(declared, plan, fitted.released)
         return self
 
-    def _keep(self, declared: Declared, fitted: Fitted) -> None:
+    def _keep(self, declared: Declaration, fitted: Fitted) -> None:
         self._declared_features, self._declared_target = declared.features, declared.target
         self._fitted, self.event_, self.cost_ = fitted, fitted.event, fitted.cost
         self._session_account = declared.payer.account if isinstance(declared.payer, Session) else declared.payer
@@ -158,11 +168,11 @@ class PrivateEstimator(ABC):
         """What a fit will cost: ε at δ, and what remains of the account's budget. Nothing is charged."""
         return self.plan.cost
 
-    def _plan(self, declared: Declared, vectors: Sequence[NoisyVector]) -> FitPlan:
+    def _plan(self, declared: Declaration, vectors: Sequence[NoisyVector]) -> FitPlan:
         what = f"{type(self).__name__}"
         return plan_fit(vectors, make_terms(self.epsilon, self.delta, declared.payer, what), declared.payer)
 
-    def _declare(self, records: Records | None) -> Declared:
+    def _declare(self, records: Records | None) -> Declaration:
         """Read the parameters. Whatever they lack or contradict is refused here, before any charge."""
         payer = self._find_payer(records)
         bounds, categories = self.bounds, self.categories
@@ -174,11 +184,8 @@ class PrivateEstimator(ABC):
                 'give bounds={"age": (17, 90)} for numbers and categories={"sex": ("F", "M")} for texts; '
                 "for an array, one pair for all columns or a list of pairs",
             )  # fmt: skip
-        count = None if records is None else records.column_count
-        if records is not None and count is None and not isinstance(bounds, Mapping | None):
-            raise BadParameter("bounds", repr(bounds), "the columns have names", 'give bounds={"age": (17, 90)}')
-        features = Features.of(bounds, categories, count)
-        return Declared(
+        features = Features.of(bounds, categories, () if records is None else records.columns)
+        return Declaration(
             records, features, self._read_target(records), payer, read_neighbours(self.neighbours, payer),
             self._read_expected(), 1 if records is None else records.max_rows,
         )  # fmt: skip
@@ -215,7 +222,13 @@ class PrivateEstimator(ABC):
 
     def _encode(self, X: Any) -> Design:
         """Return the design of rows to predict for, which are the caller's own."""
-        return self._require_fitted()._declared_features.encode(X)
+        features = self._require_fitted()._declared_features
+        table = ColumnSource.of(X)
+        if table.count != self.n_features_in_:
+            name, expected = type(self).__name__, self.n_features_in_
+            reason = f"X has {table.count} features, but {name} is expecting {expected} features as input"
+            raise BadParameter("X", "of another shape", reason, "give the columns that the model was fitted on")
+        return features.encode(X)
 
     def _require_fitted(self) -> Self:
         if not self.__sklearn_is_fitted__():
@@ -273,6 +286,7 @@ class PrivateEstimator(ABC):
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted model with the same parameters and the same account: an account is never copied."""
+        refuse_search()
         return type(self)(**{name: v if name == "account" else deepcopy(v) for name, v in self.get_params().items()})
 
     def __getstate__(self) -> dict[str, Any]:
@@ -307,10 +321,24 @@ class PrivateEstimator(ABC):
         return f"<{type(value).__name__}>" if name == "account" else repr(value)
 
 
+def refuse_search() -> None:
+    """Refuse to be copied or fitted by scikit-learn's searches and cross-validation.
+
+    Each of their fits would be a debit, and their scores are exact: the best of ten fits costs ten, and then leaks. They
+    have no hook by which a model could decline, so the callers are looked up.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            raise BadParameter(
+                "search", "scikit-learn's", "each of its fits would be charged, and its scores are exact, so not private",
+                "choose settings with discreet.learn.select, which charges one debit for all fits",
+            )  # fmt: skip
+        frame = frame.f_back  # type: ignore[assignment]
+
+
 def make_not_fitted(model: PrivateEstimator) -> Exception:
     """Return the error of a model that is not fitted: scikit-learn's own where that is loaded, which its tools catch."""
-    import sys
-
     message = f"This {type(model).__name__} instance is not fitted yet. Call fit(X, y) first."
     loaded = sys.modules.get("sklearn.exceptions")
     if loaded is not None:
@@ -332,7 +360,7 @@ def merge_declarations(records: Records, bounds: Any, categories: Any) -> tuple[
 REFUSED_OPTIONS = {
     "sample_weight": "weights of records would change how far one of them moves a sum",
     "warm_start": "each fit starts anew, and is paid anew",
-    "random_state": "noise whose seed is known protects nobody",
+    "random_state": "noise whose seed is known protects no person",
     "class_weight": "weights of records would change how far one of them moves a sum",
 }
 
@@ -371,4 +399,4 @@ def read_target_bounds(bounds: Any, records: Records | None) -> NumericFeature:
     return NumericFeature("target", lower, upper)
 
 
-__all__ = ["ArrayRecords", "Declared", "Name", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]
+__all__ = ["Declaration", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]

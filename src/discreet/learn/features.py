@@ -1,4 +1,4 @@
-"""Declared columns as an integer design: what every model computes on.
+"""Declaration columns as an integer design: what every model computes on.
 
 **Theory of operation.** The bounds of a number and the categories of a text are declared, never read off the data, so the
 integers of a row depend on that row and on the declaration alone. Removing one record changes no bit of another.
@@ -230,15 +230,15 @@ class Features:
         cls,
         bounds: ColumnBounds | None = None,
         categories: Mapping[Any, Sequence[Key]] | None = None,
-        columns: int | None = None,
+        columns: Sequence[Name] = (),
     ) -> "Features":
         """Read bounds and categories as they are declared: by name, or by position in an array.
 
-        `bounds` may also be a list with one pair for each column, or one pair for all; `columns` is then how many there are.
+        `bounds` may also be a list with one pair for each column, or one pair for all; `columns` then says which there are.
         """
         listed = dict(categories or {})
         if bounds is not None and not isinstance(bounds, Mapping):
-            bounds = _number_bounds(bounds, [i for i in range(columns or 0) if i not in listed])
+            bounds = _number_bounds(bounds, [name for name in columns if name not in listed])
         numbers = tuple(NumericFeature(name, *_read_pair(name, pair)) for name, pair in (bounds or {}).items())
         return cls(numbers, tuple(CategoryFeature(name, keys) for name, keys in listed.items()))
 
@@ -323,7 +323,7 @@ def _stack(columns: Sequence[Codes], rows: int) -> Codes:
     return stacked.T
 
 
-def _number_bounds(bounds: Any, positions: Sequence[int]) -> dict[Any, Any]:
+def _number_bounds(bounds: Any, positions: Sequence[Name]) -> dict[Any, Any]:
     pairs = [*bounds]
     if len(pairs) == 2 and not any(hasattr(each, "__len__") for each in pairs):
         return dict.fromkeys(positions, tuple(pairs))
@@ -352,6 +352,8 @@ class ColumnSource:
     @classmethod
     def of(cls, data: Any) -> "ColumnSource":
         """Read what is given as features."""
+        if type(data).__module__.startswith("scipy.sparse"):
+            raise BadParameter("X", "sparse", "Sparse input is not supported", "give X.toarray(), or a frame")
         if isinstance(data, Mapping):
             names: Any = tuple(data)
         elif hasattr(data, "column_names") and hasattr(data, "column"):  # Arrow
@@ -366,8 +368,6 @@ class ColumnSource:
 
     @classmethod
     def _of_array(cls, data: Any) -> "ColumnSource":
-        if hasattr(data, "toarray") or type(data).__module__.startswith("scipy.sparse"):
-            raise BadParameter("X", "sparse", "Sparse data cannot be read", "give X.toarray(), or a frame")
         array: NDArray[Any]
         if isinstance(data, list | tuple):
             array = np.array([[*row] if hasattr(row, "__iter__") else row for row in data], object)

@@ -10,6 +10,7 @@ data and on data sets that come with scikit-learn, not on those that the benchma
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -29,9 +30,10 @@ from discreet.learn.descent import (
     Settings,
     SoftmaxResiduals,
 )
-from discreet.learn.estimator import Declared, PrivateEstimator, read_classes, read_target_bounds
+from discreet.learn.estimator import Declaration, PrivateEstimator, read_classes, read_target_bounds
 from discreet.learn.features import ONE, CategoryFeature, ColumnBounds, Design, Features, NumericFeature, Target
 from discreet.learn.records import Records, Rows
+from discreet.learn.scoring import score_linear_model
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.query.schema import Key
@@ -63,7 +65,7 @@ def measure_typical_length(features: Features) -> Fraction:
     """Return the length of a row with numbers spread evenly over their bounds, up to a 64th: from the declaration alone.
 
     >>> measure_typical_length(Features.of({"age": (0, 100)}, {"sex": ("F", "M")}))
-    Fraction(93, 64)
+    Fraction(23, 16)
     """
     square = 1 + Fraction(len(features.numbers), 12) + len(features.categories)
     return Fraction(round(nearest_float(square) ** 0.5 * 64), 64)
@@ -78,10 +80,10 @@ class LinearModel(PrivateEstimator):
     coef_: Floats
     intercept_: Floats | float
 
-    def _make_residuals(self, declared: Declared) -> Residuals:
+    def _make_residuals(self, declared: Declaration) -> Residuals:
         raise NotImplementedError
 
-    def _make_descent(self, declared: Declared) -> Descent:
+    def _make_descent(self, declared: Declaration) -> Descent:
         steps = STEPS if self.steps is None else check_int(self.steps, "steps", 1)
         if steps > MAX_STEPS:
             raise BadParameter("steps", steps, f"at most {MAX_STEPS:,} are made", "noise grows with them: give fewer")
@@ -92,9 +94,9 @@ class LinearModel(PrivateEstimator):
             raise BadParameter("clip", nearest_float(clip), "out of reach of the grid", "give a number from 0.001 to 16")
         scale = NUMBER_SCALE if isinstance(declared.target, NumericFeature) else CLASS_SCALE
         settings = Settings(steps, clip, LEARNING_RATE, MOMENTUM, scale, MOMENTS_SHARE)
-        return Descent(declared.features, self._make_residuals(declared), settings)
+        return Descent(declared.features, self._make_residuals(declared), settings, expected=declared.expected)
 
-    def _list_vectors(self, declared: Declared) -> tuple[NoisyVector, ...]:
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         descent, settings = self._make_descent(declared), self._make_descent(declared).settings
         relation, rows = declared.neighbours, declared.max_rows
         moments = bound_unit(descent.moments_norm_squared, relation, rows)
@@ -104,13 +106,13 @@ class LinearModel(PrivateEstimator):
             NoisyVector("gradients", gradients, 1 - settings.moments_share, settings.steps),
         )
 
-    def _list_shapes(self, declared: Declared) -> Mapping[str, tuple[int, ...]]:
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         return self._make_descent(declared).shapes
 
-    def _release(self, declared: Declared, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         return self._make_descent(declared).release(rows, noises, bits)
 
-    def _show(self, declared: Declared, plan: FitPlan, released: Released) -> None:
+    def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         path = self._make_descent(declared).follow(released, float(plan.noises["gradients"].sigma))
         self._weights = path.result
         self._show_coefficients(declared.features, path)
@@ -145,6 +147,10 @@ class LinearModel(PrivateEstimator):
         """Return the logits of rows to predict for, one column for each class or output."""
         design = self._encode(X)
         return multiply_design(design, self._weights)
+
+    def score_rows(self, design: Design) -> Floats:
+        """Return scores for private metrics: each row's on its own, to the last bit."""
+        return score_linear_model(design, self._weights, self._declared_target)
 
 
 def multiply_design(design: Design, weights: Floats) -> Floats:
@@ -189,7 +195,8 @@ class ClassifierMixin:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
-        return cast("NDArray[Any]", self.classes_[self.predict_proba(X).argmax(axis=1)])
+        found = self.predict_proba(X).argmax(axis=1)
+        return cast("NDArray[Any]", self.classes_[found])
 
 
 def choose_residuals(target: Target) -> Residuals:
@@ -213,7 +220,7 @@ class LogisticRegression(ClassifierMixin, LinearModel):
         bounds: The range of each column of numbers: {"age": (17, 90)}. For an array one pair, or a list of pairs.
         categories: The keys of each column of categories: {"sex": ("F", "M")}. All other values are one category, "other".
         classes: The classes, in the order of the columns of `predict_proba`. Records of other classes do not count.
-        expected: About how many records there are: a public guess.
+        expected: About how many records there are: a public guess. The noisy count is taken for a quarter of it at least.
         steps: How many gradients are released. The default serves every ε.
         clip: How far one record moves a gradient sum at most.
         neighbours: "add-remove" one unit, or "replace" one; a session has its own.
@@ -242,7 +249,7 @@ class LogisticRegression(ClassifierMixin, LinearModel):
         self.classes, self.expected, self.steps, self.clip = classes, expected, steps, clip
         self.neighbours, self.account = neighbours, account
 
-    def _make_residuals(self, declared: Declared) -> Residuals:
+    def _make_residuals(self, declared: Declaration) -> Residuals:
         return choose_residuals(declared.target)
 
 
@@ -302,7 +309,7 @@ class LinearRegression(RegressorMixin, LinearModel):
         self.target_bounds, self.expected, self.steps, self.clip = target_bounds, expected, steps, clip
         self.neighbours, self.account = neighbours, account
 
-    def _make_residuals(self, declared: Declared) -> Residuals:
+    def _make_residuals(self, declared: Declaration) -> Residuals:
         return LinearResiduals()
 
     def _shape_coefficients(self, coefficients: Floats, intercepts: Floats) -> tuple[Floats, Any]:
@@ -337,12 +344,12 @@ class Ridge(LinearRegression):
         )  # fmt: skip
         self.alpha = alpha
 
-    def _make_descent(self, declared: Declared) -> Descent:
+    def _make_descent(self, declared: Declaration) -> Descent:
         found = super()._make_descent(declared)
         penalty = read_decimal(self.alpha, "alpha")
         if penalty < 0:
             raise BadParameter("alpha", self.alpha, "a penalty is not negative", "give 0 or more")
-        return Descent(found.features, found.residuals, found.settings, nearest_float(penalty))
+        return replace(found, penalty=nearest_float(penalty))
 
 
 __all__ = ["LinearRegression", "LogisticRegression", "Ridge"]

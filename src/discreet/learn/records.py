@@ -20,7 +20,7 @@ from discreet.learn.features import (
     Design,
     Features,
     Ints,
-    NumericFeature,
+    Name,
     Target,
     to_column,
 )
@@ -56,9 +56,9 @@ class Records(ABC):
         """Return the rows. Only a fit that is paid calls it."""
 
     @property
-    def column_count(self) -> int | None:
-        """How many columns of features there are, where they are counted and not named."""
-        return None
+    def columns(self) -> tuple[Name, ...]:
+        """The names of the columns of features, or their positions in an array."""
+        return ()
 
     def declared_bounds(self) -> Mapping[str, tuple[Any, Any]] | None:
         """The bounds of columns that a policy declares, for a model that declares none; None where there is no policy."""
@@ -85,14 +85,9 @@ class ArrayRecords(Records):
         self._table, self._target, self.max_rows = ColumnSource.of(features), target, max_rows
 
     @property
-    def column_count(self) -> int | None:
-        """How many columns an array has."""
-        return self._table.count if self._table.names is None else None
-
-    @property
-    def names(self) -> tuple[Any, ...] | None:
-        """The names of the columns of a frame."""
-        return self._table.names
+    def columns(self) -> tuple[Name, ...]:
+        """As in `Records`."""
+        return tuple(range(self._table.count)) if self._table.names is None else self._table.names
 
     def check(self, features: Features, target: Target) -> None:
         """As in `Records`; and refuse targets that are missing, or of another length."""
@@ -140,4 +135,4 @@ def to_records(features: Any, target: Any = None) -> Records:
     return ArrayRecords(features, target)
 
 
-__all__ = ["ArrayRecords", "NumericFeature", "Records", "Rows", "encode_rows", "to_records"]
+__all__ = ["ArrayRecords", "Records", "Rows", "encode_rows", "to_records"]

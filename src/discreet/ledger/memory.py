@@ -121,7 +121,7 @@ class MemoryAccount:
             entry = self._debits[name][1].entry
             if entry in self._answers:
                 return CachedAnswer(entry, name, self._answers[entry])
-        return self._debits[names[0]][1] if names else None
+        return self._debits[names[0]][1].renew() if names else None
 
     def _pay(self, event: Composition, certified_delta: Number = 0) -> Receipt:
         amount, delta = compute_charge(self._budget.currency, event, read_decimal(certified_delta, "certified_delta"))

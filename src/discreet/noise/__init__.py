@@ -6,6 +6,7 @@ from discreet._exports import export_lazily
 
 if TYPE_CHECKING:
     from discreet.noise.bits import SYSTEM, Bits
+    from discreet.noise.counts import poisson, truncated_negative_binomial
     from discreet.noise.fair_coins import binomial
     from discreet.noise.gaussian import rounded_gaussian
     from discreet.noise.laplace import discrete_laplace, geometric
@@ -18,6 +19,7 @@ __getattr__, __dir__ = export_lazily(
     globals(),
     {
         "discreet.noise.bits": "SYSTEM Bits",
+        "discreet.noise.counts": "poisson truncated_negative_binomial",
         "discreet.noise.fair_coins": "binomial",
         "discreet.noise.gaussian": "rounded_gaussian",
         "discreet.noise.laplace": "discrete_laplace geometric",
@@ -37,7 +39,9 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "geometric",
+    "poisson",
     "rounded_gaussian",
     "select",
+    "truncated_negative_binomial",
     "uniform_below",
 ]

@@ -6,8 +6,10 @@ numbers of queries or people from which another mechanism is better, and with wa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import overload
 
 from discreet._numbers import (
     Number,
@@ -33,10 +35,16 @@ from discreet.planner.search import (
     solve_n,
 )
 from discreet.planner.task import ErrorMetric, Goal, PlannerQuery, Task, divides_by_n, resolve_neighbours
+from discreet.planner.training import Training, TrainingPlan, plan_training
 from discreet.query.calibrate import MAX_EPSILON, read_error
 from discreet.units import Neighbours
 
 
+@overload
+def plan(query: Training, *, epsilon: Number | None = None, delta: Number) -> TrainingPlan: ...
+
+
+@overload
 def plan(
     query: PlannerQuery,
     *,
@@ -50,12 +58,31 @@ def plan(
     size: Number | None = None,
     each: bool = False,
     neighbours: Neighbours | None = None,
-) -> Plan:
+) -> Plan: ...
+
+
+def plan(
+    query: PlannerQuery | Training,
+    *,
+    error: Number | str | None = None,
+    rmse: Number | str | None = None,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    n: int | None = None,
+    queries: int = 1,
+    confidence: Number = Fraction(19, 20),
+    size: Number | None = None,
+    each: bool = False,
+    neighbours: Neighbours | None = None,
+) -> Plan | TrainingPlan:
     """Find the ε, the error or the number of people n from the other two, and the best mechanism.
 
     `error` is a half-width at the confidence (of the largest error of all cells and queries, or of `each` alone), `rmse` a
     root mean square error; "5%" is relative to `size`, or to the whole answer. `queries` such queries are run at once, and ε
     and δ are the cost of all of them together.
+
+    A `Training` run has a noise multiplier in place of an error, and a number of steps in place of n: two of σ, ε and the
+    steps give the third.
 
     >>> from discreet import Count, Mean, Proportion, plan
     >>> plan(Mean(0, 100), error=2, n=1000).epsilon
@@ -67,8 +94,14 @@ def plan(
     >>> plan(Proportion(), error="1%", epsilon=1).crossovers[0].at > 30_000
     True
     """
+    if isinstance(query, Training):
+        others = {"error": error, "rmse": rmse, "n": n, "size": size, "neighbours": neighbours}
+        others |= {"queries": None if queries == 1 else queries, "each": each or None}
+        others |= {"confidence": None if confidence == Fraction(19, 20) else confidence}
+        _refuse_for_training(others)
+        return plan_training(query, epsilon, delta)
     if not isinstance(query, PlannerQuery):
-        hint = "give Count(), Proportion(), Sum(0, 100), Mean(0, 100) or Histogram(12)"
+        hint = "give Count(), Proportion(), Sum(0, 100), Mean(0, 100), Histogram(12) or Training(…)"
         raise BadParameter("query", f"of type {type(query).__name__}", "not a query that can be planned", hint)
     if neighbours is not None:
         neighbours = neighbours if isinstance(neighbours, Neighbours) else Neighbours.parse(neighbours)
@@ -89,6 +122,14 @@ def plan(
     cost = None if epsilon is None else read_positive(epsilon, "epsilon")
     people = None if n is None else check_int(n, "n", 1)
     return _Request(task, goal, cost, people).solve()
+
+
+def _refuse_for_training(given: Mapping[str, object]) -> None:
+    """Refuse what a training run has not."""
+    hints = {"n": "give it to Training(n=…)", "neighbours": "plan for add-remove; dpsgd(neighbours=…) has replace"}
+    for name, value in given.items():
+        if value is not None:
+            raise BadParameter(name, value, "a training run takes epsilon= and delta= only", hints.get(name, "omit it"))
 
 
 def _read_delta(delta: Number) -> Fraction:

@@ -461,8 +461,7 @@ def release(
     bits: Bits | None = None,
 ) -> Answer:
     """Add the noise that was paid for. `simultaneous`: all intervals of the answer hold together with the confidence."""
-    if receipt.event != measurement.event:
-        raise AssertionError("this receipt is for another measurement")
+    receipt.spend(measurement.event)
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
     intervals = IntervalOptions(confidence, simultaneous)
     keys, totals = select_partitions(measurement, exact.totals, source)

@@ -5,9 +5,9 @@ It has no key, so it can sign none. A certificate that is valid under the key th
 what was asked and the values that were received, shows that nothing was changed on the way.
 
 What was asked is compared, too: the query, a cost that is not above what the ε that was asked for buys in the currency of
-the account, and the confidence. Intervals and flags of reliability are those that were signed. Where noisy values decide
-which rows are shown, and the answer was not recorded with simultaneous intervals, the service widens the signed ones; then
-they must contain the signed ones.
+the account, nor above the cost that the answer states, and the confidence. Intervals and flags of reliability are those that
+were signed. Where noisy values decide which rows are shown, and the answer was not recorded with simultaneous intervals, the
+service widens the signed ones; then they must contain the signed ones.
 """
 
 from collections.abc import Mapping
@@ -41,13 +41,16 @@ class Received:
     epsilon: str | None = None  # as it was asked; None: an error was stated
     confidence: float = 0.95
     simultaneous: bool = False
+    shown_cost: Fraction | None = None  # in the currency of the account, if it was charged
 
     @classmethod
     def of(cls, answer: Answer, ask: str, asked: Mapping[str, Any]) -> "Received":
         """Keep what a certificate must state; `asked` is what was sent."""
         assert answer.reference is not None
         reference, shown = answer.reference, to_record(answer)
-        options = asked.get("epsilon"), asked["confidence"], asked["simultaneous"]
+        amount = answer.cost.amount if answer.charged and answer.cost is not None else None
+        shown_cost = amount if isinstance(amount, Fraction) else None
+        options = asked.get("epsilon"), asked["confidence"], asked["simultaneous"], shown_cost
         return cls(ask, asked["query"], reference.entry, reference.measurement, shown, *options)
 
 
@@ -81,6 +84,8 @@ def _find_difference(certificate: Mapping[str, Any], received: Received, table: 
         return "it is about another query than was asked"
     if received.epsilon is not None and not _costs_at_most(opened, debit, Fraction(received.epsilon)):
         return "it costs a larger ε than was asked for"
+    if received.shown_cost is not None and debit.cost > received.shown_cost * (1 + COST_TOLERANCE):
+        return "it costs more than the answer says"
     if not _promises(received.record, certificate["release"], received):
         return "the intervals are of another kind than was asked for"
     if not _shows(received.record, certificate["release"], asked.view.drops_rows()):

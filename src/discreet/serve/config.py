@@ -17,8 +17,7 @@ import ipaddress
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -30,7 +29,7 @@ from urllib.parse import urlsplit
 from discreet._numbers import check_int, format_up, read_decimal, read_positive
 from discreet.accounting.cost import SHOWN_DIGITS, format_at
 from discreet.accounting.currencies import create_budget, parse_currency
-from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
+from discreet.errors import BadParameter, Problems, SourceRefused
 from discreet.ledger.account import validate_name
 from discreet.ledger.owner_state import default_state_folder
 from discreet.paths import is_postgres, read_text
@@ -164,29 +163,6 @@ class ServiceConfig:
         return replace(self, listen=(self.listen[0], port), address=own.geturl())
 
 
-class Problems:
-    """What is wrong with a configuration, collected so that all of it is listed at once."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.found: list[DiscreetError] = []
-
-    @contextmanager
-    def collect(self) -> Iterator[None]:
-        """Keep what the body refuses, and go on after it."""
-        try:
-            yield
-        except DiscreetError as problem:
-            self.found.append(problem)
-
-    def raise_all(self) -> None:
-        """Raise one problem as it is, several together; nothing if there is none."""
-        if len(self.found) == 1:
-            raise self.found[0]
-        if self.found:
-            raise PlanRefused(self.found, self.what)
-
-
 def read_config(
     target: str | Path, *, port: int | None = None, host: str | None = None, epsilon: Any = None, behind_proxy: bool = False
 ) -> ServiceConfig:
@@ -228,7 +204,7 @@ def read_folder(
     >>> [*config.tables], [command for _, command in config.skipped][:1]
     (['people'], ['discreet policy init examples/census.csv --unit COLUMN --out examples/census.policy.toml'])
     """
-    problems = Problems(f"The folder {str(folder)!r}")
+    problems = Problems()
     name = _to_name(folder.resolve().name)
     tables: dict[str, TableConfig] = {}
     policies = {each.name.removesuffix(POLICY_SUFFIX): each for each in sorted(folder.glob(f"*{POLICY_SUFFIX}"))}
@@ -252,7 +228,7 @@ def read_folder(
     taken = LOOPBACK if host is None else host, DEFAULT_PORT if port is None else port
     with problems.collect():
         check_listen(taken, "host", has_tls=False, behind_proxy=behind_proxy)
-    problems.raise_all()
+    problems.raise_all(f"The folder {str(folder)!r}")
     digest = sha256(str(folder.resolve()).encode()).hexdigest()[:8]
     state = default_state_folder() / "serve" / f"{name}-{digest}"
     return ServiceConfig(
@@ -358,7 +334,7 @@ def parse_config(
 ) -> ServiceConfig:  # fmt: skip
     """Return the service that the text of a serve.toml describes. Its paths are relative to the folder `beside`; `file` is
     its name in refusals."""
-    problems = Problems(file)
+    problems = Problems()
     try:
         values = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:
@@ -407,7 +383,7 @@ def parse_config(
         released=_read_released(root.section("released"), _place(beside)), has_address="address" in service.values,
     )  # fmt: skip
     root.refuse_others()
-    problems.raise_all()
+    problems.raise_all(file)
     return config
 
 

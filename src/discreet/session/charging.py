@@ -35,6 +35,7 @@ class ChargeTerms:
     certified_delta: Fraction  # the δ of the certified point; 0 where the currency's own sum is charged
     limit: Fraction
     selection_delta: Fraction  # the δ that partition selection may spend
+    asked: Fraction | None = None  # the ε that the plan was asked for
 
     @classmethod
     def of(cls, epsilon: Number, delta: Number, session: Session) -> "ChargeTerms":
@@ -45,9 +46,9 @@ class ChargeTerms:
         budget = session.account.budget
         epsilon, delta = read_positive(epsilon, "epsilon"), read_decimal(delta)
         if budget.currency.counts_epsilon:
-            return cls(budget.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
+            return cls(budget.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE, epsilon)
         limit = budget.currency.amount(epsilon, session.delta)
-        return cls(budget.currency, session.delta, Fraction(0), limit, session.calibrator.selection_delta(limit))
+        return cls(budget.currency, session.delta, Fraction(0), limit, session.calibrator.selection_delta(limit), epsilon)
 
     @classmethod
     def of_gaussian(cls, session: Session, epsilon: Number, delta: Number | None, what: str) -> "ChargeTerms":

@@ -351,7 +351,7 @@ class Executor:
                 shared=options.shared and not job.after,
             )
         except BudgetExceeded as refused:
-            raise self._suggest_epsilon(refused, job.table) from None
+            raise self.suggest_epsilon(refused, job.table) from None
         except IdTaken as taken:
             raise taken.explain(self._list_differences(taken, job)) from None
         if isinstance(paid, CachedAnswer):
@@ -391,7 +391,7 @@ class Executor:
         try:
             self.account.check(event)
         except BudgetExceeded as refused:
-            raise self._suggest_epsilon(refused, table) from None
+            raise self.suggest_epsilon(refused, table) from None
 
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
         job = self._make_job(measurement, options, depends_on)
@@ -475,7 +475,7 @@ class Executor:
         answers = job.from_record(record, intervals)
         return Execution(job.show(answers), LedgerReference(entry, job.spec, record, job.after), None)
 
-    def _suggest_epsilon(self, refused: BudgetExceeded, table: Table) -> BudgetExceeded:
+    def suggest_epsilon(self, refused: BudgetExceeded, table: Table) -> BudgetExceeded:
         """Return the same refusal with the ε that would fit; with 0 if that is below the policy's least ε."""
         fitting = refused.fitting_epsilon
         fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from discreet import __version__, ledger, noise, session
 from discreet import query as queries
 from discreet._numbers import Number
-from discreet.accounting.cost import Budget, Remaining, warn_of_weak_budget
+from discreet.accounting.cost import Budget, Cost, Remaining, warn_of_weak_budget
 from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
@@ -35,7 +35,6 @@ from discreet.text import to_printable
 from discreet.units import Invariant, Neighbours, describe_conditional, invariants_to_json
 
 if TYPE_CHECKING:
-    from discreet.learn.session_records import SessionRecords
     from discreet.query.calibrate import EpsilonChoice
     from discreet.query.record import LedgerReference
     from discreet.session.discovery import PaidStep
@@ -188,6 +187,17 @@ class Session(Asking):
         """What is not declared about the source, as far as it concerns queries with groups, or without."""
         return self.notes if grouped or self.ungrouped_notes is None else self.ungrouped_notes
 
+    def list_plan_notes(self, cost: Cost, asked: Fraction | None, what: str, *, grouped: bool = True) -> tuple[str, ...]:
+        """What is said of a plan that is charged as one, as of a query: what is not declared about the source, why its cost
+        is another ε than was asked for, and what the budget does not promise. `what` is the plan in words: "these tables
+        together"; `asked` is None where an error was asked for, and no ε."""
+        why_other = None if asked is None else cost.explain_epsilon(asked, what)
+        return (
+            *self.list_notes(grouped=grouped),
+            *([] if why_other is None else [why_other]),
+            *self.budget_warnings,
+        )
+
     def list_account_notes(self) -> tuple[str, ...]:
         """What is to be said of the account: that its budget promises next to nothing, that others add up with it."""
         return (*self.budget_warnings, *self.account_notes)
@@ -315,17 +325,15 @@ class Session(Asking):
     def _find_epsilon(self, query: "queries.QueryLike", target: "queries.AccuracyTarget") -> Fraction:
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
 
-    def records(self, *columns: str, target: str | None = None, max_rows: int = 1) -> "SessionRecords":
-        """Return records for models of `discreet.learn`: these columns, and what is predicted.
+    def records(self, *columns: str, target: str | None = None, max_rows: int = 1) -> Any:
+        """Return `SessionRecords` for models of `discreet.learn`: these columns, and what is predicted.
 
         A handle that only `fit` reads, once it is paid: it has no length, no rows to look at, and is not copied. A unit has
         at most `max_rows` records; which of its rows they are is decided by a salted hash. Bounds, categories and classes
         are those of the policy, unless the model has its own.
         """
-        made: SessionRecords = import_module("discreet.learn.session_records").make_records(  # a layer above this one
-            self, columns, target, max_rows
-        )
-        return made
+        above = import_module("discreet.learn.session_records")  # a layer above this one
+        return above.make_records(self, columns, target, max_rows)
 
     def certify(self, answer: "queries.Answer", key: "ledger.keys.SigningKey") -> dict[str, Any]:
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that

@@ -34,8 +34,9 @@ import numpy as np
 
 from discreet._numbers import Number, check_confidence, check_int, format_rational, parse_rational, read_positive
 from discreet.accounting.cost import Cost
-from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, QueryRefused
+from discreet.errors import BadParameter, BudgetExceeded, LedgerCorrupted, LedgerUnavailable, QueryRefused
 from discreet.events import NO_EVENT, Composition
+from discreet.formats import count_things
 from discreet.ledger.account import Account, CachedAnswer, IdTaken, validate_name
 from discreet.ledger.chain import Ledger, LedgerAccount
 from discreet.ledger.entries import EntryKeys, encode_answer, hash_measurement, privacy_unit_of
@@ -169,7 +170,7 @@ def open_stream(
         BudgetExceeded: the horizon does not fit the account. Nothing is charged.
         QueryRefused: a stream cannot count this.
     """
-    bounded = _require_session(session).discovery.bound(query)
+    bounded = _require_types(_require_session(session)).discovery.bound(query)
     column = _check_countable(bounded)
     schedule = Schedule.parse(every, start)
     _check_time(bounded, time, schedule)
@@ -180,6 +181,7 @@ def open_stream(
         check_int(at_most, "at_most", 1), check_int(apart, "apart", 1), bounded.max_groups, bounded.max_rows, len(keys),
         bounded.neighbours,
     )  # fmt: skip
+    _check_participation(taken, horizon)
     exact, least = read_positive(epsilon, "epsilon"), bounded.table.least_epsilon
     if exact < least:
         raise make_least_epsilon_error("epsilon", exact, least)
@@ -193,7 +195,10 @@ def open_stream(
     tainted = bits is not None and bits is not SYSTEM
     measurement = _hash_design(design.to_dict() | SEEDED[tainted], session)
     path = None if not isinstance(session.account, LedgerAccount) else _find_path(session.account, name, state)
-    entry = debit_horizon(session.account, design, event, measurement, tainted=tainted)
+    try:
+        entry = debit_horizon(session.account, design, event, measurement, tainted=tainted)
+    except BudgetExceeded as refused:
+        raise session.executor.suggest_epsilon(refused, bounded.table) from None
     opened = StreamState(path, measurement, entry, horizon)
     return Stream(design, measurement, entry, session.account, session, bounded, opened, bits)
 
@@ -222,10 +227,10 @@ def load_stream(session: Session, name: str, *, state: str | Path | None = None)
     Raises:
         BadParameter: there is none of this name, or it was opened on another source, or with other declarations.
     """
-    account = _require_ledger(_require_session(session).account)
+    account = _require_ledger(_require_types(_require_session(session)).account)
     design, measurement, entry = _find_opening(account, name)
     if _hash_design(design.to_dict(), session) != measurement:
-        reason = "it was opened on another source, or with other declarations about it"
+        reason = "it was opened on another source, or with other declarations about it (types, keys, bounds, limits, unit)"
         raise BadParameter("name", repr(name), reason, "give the source, its label and the policy that it was opened with")
     bounded = session.discovery.bound(design.question)
     opened = StreamState(_find_path(account, name, state), measurement, entry, design.steps)
@@ -280,7 +285,7 @@ class Stream:
         return (
             f'Stream "{design.name}": {design.column}, every {design.schedule.every} from '
             f"{design.schedule.format(design.schedule.start)}, step {self.last_step} of {design.steps}; a unit counts in at "
-            f"most {taken.at_most} steps, {taken.apart} apart."
+            f"most {count_things(taken.at_most, 'step')}{f', {taken.apart} apart' if taken.at_most > 1 else ''}."
         )
 
     @property
@@ -316,7 +321,7 @@ class Stream:
             confidence: Of each interval.
 
         Returns:
-            The answer of the step. If no step is due, that of the last one.
+            The answer of the step. If no step is due, or the horizon is over, that of the last one.
 
         Raises:
             BadParameter: the step is not due, or beyond the horizon.
@@ -347,9 +352,8 @@ class Stream:
 
     def show(self, *, window: int | None = None, confidence: float = 0.95) -> StreamSeries:
         """Return all that is recorded: one answer per step."""
-        answers = tuple(
-            self.answer(step, window=window, confidence=confidence) for step in range(1, self.last_step + 1)
-        )  # fmt: skip
+        self._check_window(window)
+        answers = tuple(self.answer(step, window=window, confidence=confidence) for step in range(1, self.last_step + 1))
         design = self.design
         return StreamSeries(
             design.name, design.column, design.groups, design.steps, window, check_confidence(confidence), answers
@@ -360,12 +364,11 @@ class Stream:
     def _choose_step(self, step: int | None, last: int, now: datetime | None) -> int:
         design = self.design
         moment = datetime.now(UTC).replace(tzinfo=None) if now is None else now
+        if step is None and last == design.steps:
+            return last
         chosen = last + 1 if step is None else self._check_step(step)
         if chosen <= last:
             return chosen
-        if chosen > design.steps:
-            reason = f"the horizon of {design.steps} steps is over, and was paid for once"
-            raise BadParameter("step", chosen, reason, "open another stream")
         ends = design.schedule.period(chosen)[1]
         if moment.tzinfo is not None:
             moment = moment.astimezone(UTC).replace(tzinfo=None)
@@ -549,6 +552,15 @@ def _check_time(bounded: BoundedQuery, time: str, schedule: Schedule) -> None:
         raise BadParameter("every", repr(schedule.every), f"{time} holds dates", "take day, week or month, from a midnight")
 
 
+def _check_participation(taken: Participation, steps: int) -> None:
+    """Refuse more steps of one unit than there are, so that what is said of the stream is what holds."""
+    possible = (steps - 1) // taken.apart + 1
+    if taken.at_most > possible:
+        apart = f", {taken.apart} apart," if taken.apart > 1 else ""
+        reason = f"in {count_things(steps, 'step')}{apart} a unit can count in {possible} at most"
+        raise BadParameter("at_most", taken.at_most, reason, f"give at_most={possible}, or less")
+
+
 def _select_period(bounded: BoundedQuery, time: str, period: tuple[datetime, datetime]) -> BoundedQuery:
     """Return the query over the rows of one period."""
     is_date = bounded.table.columns[time].kind is Kind.DATE
@@ -619,6 +631,19 @@ def _require_session(session: Session) -> Session:
     if session.invariants:
         reason = "exact counts of a source that grows are other counts at every step, so nothing would be guaranteed"
         raise BadParameter("invariants", "given", reason, "leave them out, or publish without a stream")
+    return session
+
+
+def _require_types(session: Session) -> Session:
+    """Return the session. Refuse types that were inferred from a file, for a stream that a ledger keeps: such a file is read
+    anew at every step, one row of one person decides which types are inferred then, and so whether the step is measured."""
+    if session.engine.inferred and isinstance(session.account, LedgerAccount):
+        reason = (
+            "column types were inferred from the file; a stream reads it again at every step, and one row could change them"
+        )
+        raise BadParameter(
+            "policy", "missing", reason, "declare them: `discreet policy init` writes a policy, which every step is given"
+        )
     return session
 
 

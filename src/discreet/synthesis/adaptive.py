@@ -33,13 +33,15 @@ from discreet.events import Composition, ExponentialEvent, compose, repeat
 from discreet.mechanisms.exponential import Exponential
 from discreet.noise import Bits
 from discreet.noise.bits import SYSTEM
-from discreet.synthesis.cells import Cells, check_domain
+from discreet.synthesis.cells import Cells, check_cells, check_domain
 from discreet.synthesis.measuring import (
     NoisyTable,
     choose_epsilon,
     measure_tables,
     noise_for_rho,
+    read_neighbours,
     score_sensitivity,
+    spend_receipt,
     table_event,
     table_sensitivity,
 )
@@ -90,7 +92,7 @@ class AdaptiveSynthesis:
         sizes: tuple[int, ...],
         rho: Number,
         rows_per_unit: int = 1,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
         candidates: Iterable[Margin] | None = None,
         weights: Mapping[Margin, int] | None = None,
         rounds: int | None = None,
@@ -103,7 +105,7 @@ class AdaptiveSynthesis:
         heavy = {} if weights is None else weights
         fields = {
             "sizes": known, "rho": check_positive(rho, "rho"), "rows_per_unit": check_int(rows_per_unit, "rows_per_unit", 1),
-            "neighbours": neighbours, "candidates": kept,
+            "neighbours": read_neighbours(neighbours), "candidates": kept,
             "weights": tuple(check_int(heavy.get(margin, 1), "weights", 1) for margin in kept),
             "rounds": 2 * len(known) if rounds is None else check_int(rounds, "rounds", 1),
         }  # fmt: skip
@@ -130,12 +132,14 @@ class AdaptiveSynthesis:
         self, cells: Cells, pay: Pay, bits: Bits | None = None, generator: np.random.Generator | None = None
     ) -> "AdaptiveMeasurements":
         """Run the rounds; each is paid for before its noise is drawn. `generator` is for the model, which is free."""
-        if cells.sizes != self.sizes:
-            raise AssertionError("these cells are for another plan")
+        check_cells(cells, self.sizes)
+        if not callable(pay):
+            raise BadParameter(
+                "pay", f"of type {type(pay).__name__}", "every round is paid for by itself", "give pay=account.pay"
+            )
 
         def draw(step: Columns | Round, model: RakedRows | None) -> tuple[NoisyTable, ...]:
-            _check_receipt(pay(step.event), step.event)
-            return step.run(cells, model, bits)
+            return step.run(cells, model, pay(step.event), bits)
 
         return self.run_rounds(draw, (SYSTEM if bits is None else bits).tainted, generator)
 
@@ -176,8 +180,9 @@ class Columns:
         """What they cost."""
         return repeat(table_event(self.synthesis.column_noise, self.synthesis.sensitivity), len(self.synthesis.sizes))
 
-    def run(self, cells: Cells, model: RakedRows | None, bits: Bits | None) -> tuple[NoisyTable, ...]:
-        """Measure them; there is no model yet."""
+    def run(self, cells: Cells, model: RakedRows | None, receipt: Receipt, bits: Bits | None) -> tuple[NoisyTable, ...]:
+        """Measure them, and spend the receipt; there is no model yet."""
+        spend_receipt(receipt, self.event)
         columns = ((column,) for column in range(len(self.synthesis.sizes)))
         return measure_tables(cells, columns, self.synthesis.column_noise, bits)
 
@@ -203,8 +208,9 @@ class Round:
         assert isinstance(selection, ExponentialEvent)
         return compose(selection, table_event(self.noise, self.synthesis.sensitivity))
 
-    def run(self, cells: Cells, model: RakedRows | None, bits: Bits | None) -> tuple[NoisyTable, ...]:
-        """Choose the table that the model gets most wrong, and measure it."""
+    def run(self, cells: Cells, model: RakedRows | None, receipt: Receipt, bits: Bits | None) -> tuple[NoisyTable, ...]:
+        """Choose the table that the model gets most wrong, and measure it; spend the receipt."""
+        spend_receipt(receipt, self.event)
         assert model is not None
         chosen = self.selection.release(score_candidates(self.synthesis, cells, model, self.noise), bits)
         return measure_tables(cells, [self.synthesis.candidates[chosen]], self.noise, bits)
@@ -230,11 +236,6 @@ class AdaptiveMeasurements:
     model: RakedRows
     tainted: bool = False
     """Whether seeded bits made the noise."""
-
-
-def _check_receipt(receipt: Receipt, event: Composition) -> None:
-    if receipt.event != event:
-        raise AssertionError("this receipt is for another measurement")
 
 
 def _check_candidate(margin: Margin, sizes: tuple[int, ...]) -> Margin:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,20 @@ class Cells:
     columns: tuple[NDArray[np.unsignedinteger], ...]
     counts: Ints
 
+    def __post_init__(self) -> None:
+        known = check_domain(self.sizes)
+        if len(self.columns) != len(known):
+            raise BadParameter(
+                "columns", f"{len(self.columns)} arrays", f"there are {len(known)} sizes", "give one for each"
+            )
+        for place, (column, size) in enumerate(zip(self.columns, known, strict=True)):
+            if not isinstance(column, np.ndarray) or column.dtype.kind not in "iu":
+                raise BadParameter("columns", f"of type {type(column).__name__}", "not integers", "take Cells.read")
+            _check_counts(self.counts, len(column))
+            _check_column(column, place, size)
+        if float(self.counts.astype(np.float64).sum()) > MAX_TOTAL:
+            raise BadParameter("counts", "too large", "there are more than 2⁵⁰ rows", "take fewer rows")
+
     @classmethod
     def read(cls, sizes: Sequence[int], codes: Ints, counts: Ints | None = None) -> "Cells":
         """Return the cells with these codes, one row of `codes` each; without `counts` each stands for one row.
@@ -57,7 +71,8 @@ class Cells:
         >>> Cells.read((2, 3), np.array([[0, 2], [1, 0]]), np.array([5, 1])).table((1,))
         array([1, 0, 5])
         """
-        return cls.join(sizes, [_Block(codes, np.ones(len(codes), np.int64) if counts is None else counts)])
+        rows = check_codes(codes, check_domain(sizes))
+        return cls.join(sizes, [_Block(rows, np.ones(len(rows), np.int64) if counts is None else counts)])
 
     @classmethod
     def join(cls, sizes: Sequence[int], blocks: Iterable[Block]) -> "Cells":
@@ -67,15 +82,13 @@ class Cells:
         parts: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in known]
         weights = [np.zeros(0, np.int64)]
         for block in blocks:
-            _check_block(known, block.codes, block.counts)
-            weights.append(np.asarray(block.counts, np.int64))
+            codes = check_codes(block.codes, known)
+            weights.append(_check_counts(block.counts, len(codes)))
             for place, kind in enumerate(kinds):
-                parts[place].append(block.codes[:, place].astype(kind))
+                parts[place].append(codes[:, place].astype(kind))
         empty = [np.zeros(0, kind) for kind in kinds]
         columns = tuple(np.concatenate([none, *part]) for none, part in zip(empty, parts, strict=True))
         joined = np.concatenate(weights)
-        if float(joined.astype(np.float64).sum()) > MAX_TOTAL:
-            raise AssertionError(f"there are more than {MAX_TOTAL} rows")
         return cls(known, columns, joined)
 
     def table(self, margin: Margin) -> Ints:
@@ -103,12 +116,50 @@ def check_domain(sizes: Sequence[int]) -> tuple[int, ...]:
     return check_sizes(sizes)
 
 
-def _check_block(sizes: tuple[int, ...], codes: Ints, counts: Ints) -> None:
-    """Refuse what no engine returns. The message shows no value, because it would show one of the data."""
-    fits = codes.ndim == 2 and codes.shape == (len(counts), len(sizes)) and codes.dtype.kind in "iu"
-    if not fits or (len(counts) > 0 and not _within(sizes, codes, counts)):
-        raise AssertionError("cells must be codes within the sizes of the columns, with counts of at least 0")
+def check_cells(cells: Cells, sizes: tuple[int, ...]) -> None:
+    """Refuse what are no cells of these columns."""
+    if not isinstance(cells, Cells):
+        raise BadParameter("cells", f"of type {type(cells).__name__}", "not cells", "give cells=Cells.read(sizes, codes)")
+    if cells.sizes != sizes:
+        raise BadParameter(
+            "cells", f"of sizes {cells.sizes}", f"the plan is for {sizes}", "read the cells with the sizes of the plan"
+        )
 
 
-def _within(sizes: tuple[int, ...], codes: Ints, counts: Ints) -> bool:
-    return bool(codes.min() >= 0 and (codes.max(axis=0) < np.array(sizes)).all() and np.asarray(counts).min() >= 0)
+def check_codes(codes: Any, sizes: tuple[int, ...]) -> Ints:
+    """Return rows of codes, one column for each size. A refusal names a column, and shows no value: it would be one of the
+    data.
+
+    >>> check_codes(np.array([[0, 3]]), (2, 3))
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: codes of `column 1` are outside of 0 to 2: they are places among its 3 values. Give codes \
+within the sizes.
+    """
+    known = np.asarray(codes)
+    if known.dtype.kind not in "iu":
+        raise BadParameter("codes", f"of type {known.dtype}", "not integers", "give the place of each value among the keys")
+    if known.ndim != 2 or known.shape[1] != len(sizes):
+        raise BadParameter(
+            "codes", f"of shape {known.shape}", f"there are {len(sizes)} columns", "give one row of codes per row"
+        )
+    for place, size in enumerate(sizes):
+        _check_column(known[:, place], place, size)
+    return known
+
+
+def _check_column(codes: NDArray[Any], place: int, size: int) -> None:
+    if codes.size and not (codes.min() >= 0 and codes.max() < size):
+        raise BadParameter(
+            "codes", f"outside of 0 to {size - 1}", f"they are places among its {size} values",
+            "give codes within the sizes", column=f"column {place}",
+        )  # fmt: skip
+
+
+def _check_counts(counts: Any, rows: int) -> Ints:
+    known = np.asarray(counts)
+    if known.dtype.kind not in "iu" or known.shape != (rows,):
+        given = f"of type {known.dtype} and shape {known.shape}"
+        raise BadParameter("counts", given, "not one integer per cell", "give how many rows each cell stands for")
+    if known.size and known.min() < 0:
+        raise BadParameter("counts", "negative", "a cell stands for 0 rows or more", "give counts of at least 0")
+    return known.astype(np.int64, copy=False)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from discreet import formats
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
+from discreet.synthesis.cells import check_codes
 from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.metrics import DistanceBounds
 from discreet.text import to_printable
@@ -71,6 +72,10 @@ class SyntheticTable:
             raise BadParameter(
                 "names", given, f"the rows have shape {shape}", "give one name and one list of keys per column"
             )
+        twice = next((name for i, name in enumerate(self.names) if name in self.names[:i]), None)
+        if twice is not None:
+            raise BadParameter("names", repr(twice), "two columns have this name", "name one of them otherwise")
+        check_codes(self.codes, tuple(map(len, self.keys)))
 
     @property
     def metadata(self) -> dict[str, Any]:

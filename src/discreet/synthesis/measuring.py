@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet._numbers import sqrt_up
-from discreet.events import DiscreteGaussianEvent, GaussianEvent
+from discreet.accounting.currencies import Receipt
+from discreet.errors import BadParameter
+from discreet.events import Composition, DiscreteGaussianEvent, GaussianEvent
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.synthesis.cells import Cells
@@ -78,6 +80,21 @@ def choose_epsilon(rho: Fraction) -> Fraction:
 def table_event(noise: CountNoise, sensitivity: Sensitivity) -> GaussianEvent | DiscreteGaussianEvent:
     """Return the event of one table."""
     return noise.event(sensitivity)
+
+
+def read_neighbours(neighbours: Neighbours | str) -> Neighbours:
+    """Return a neighbouring relation that is given as such, or by its name."""
+    return neighbours if isinstance(neighbours, Neighbours) else Neighbours.parse(neighbours)
+
+
+def spend_receipt(receipt: Receipt, event: Composition) -> None:
+    """Spend the receipt of an event, before its noise is drawn. Raise `BadParameter` if it is none, or spent."""
+    if not isinstance(receipt, Receipt):
+        raise BadParameter(
+            "receipt", f"of type {type(receipt).__name__}", "nothing is measured that is not paid for",
+            "give what account.pay(plan.event) returns",
+        )  # fmt: skip
+    receipt.spend(event)
 
 
 def measure_tables(

@@ -29,9 +29,11 @@ from scipy.special import erfc as erfc_array
 from scipy.special import log_ndtr
 
 from discreet._numbers import Number, check_confidence, nearest_float
+from discreet.errors import BadParameter
 from discreet.formats import count_things
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise.lattice_gaussian import weights
+from discreet.synthesis.cells import check_codes, check_domain
 from discreet.synthesis.measuring import NoisyTable
 from discreet.synthesis.raking import flatten_codes
 from discreet.tabulation.intervals import SAFETY_FACTOR, CountNoise, half_width, miss_probability
@@ -92,14 +94,20 @@ def bound_distances(
     ways: tuple[int, ...] = (1, 2, 3),
 ) -> DistanceBounds:  # fmt: skip
     """Return upper bounds on the distance of synthetic rows from the data, by the noisy tables alone."""
-    level = check_confidence(confidence)
+    level, rows = check_confidence(confidence), check_codes(codes, check_domain(sizes))
+    if len(rows) == 0:
+        raise BadParameter("codes", "empty", "no rows have no distance", "draw at least one row")
+    if not tables:
+        raise BadParameter(
+            "tables", "empty", "a bound is the distance to a noisy table", "give the tables of the measurements"
+        )
     failure = miss_probability(level, len(tables) + 1)
     total, error = estimate_total(tables, level, len(tables) + 1)
-    columns = tuple(np.ascontiguousarray(column) for column in np.asarray(codes).T)
+    columns = tuple(np.ascontiguousarray(column) for column in rows.T)
     measured: dict[Margin, float] = {}
     for table in tables:
         flat = flatten_codes(columns, sizes, table.margin)
-        synthetic = np.bincount(flat, minlength=table.values.size).reshape(table.values.shape) / len(codes)
+        synthetic = np.bincount(flat, minlength=table.values.size).reshape(table.values.shape) / len(rows)
         bound = bound_table(synthetic, table, total, error, failure)
         measured[table.margin] = min(bound, measured.get(table.margin, 1.0))
     return DistanceBounds(level, tuple(_spread(measured, len(sizes), way) for way in ways if way <= len(sizes)))

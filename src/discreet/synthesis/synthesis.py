@@ -12,7 +12,7 @@ account of pure ε with a δ a point of the certified curve.
 **Proof** that the curve holds. Fix two neighbours and everything that was answered before step i. Step i is then a Gaussian
 mechanism, or an exponential one, whose sensitivity is at most that of its event, so the pair (Pᵢ, Qᵢ) of the event dominates
 it: the pair bounds every function of that sensitivity, and names no columns. A sequence whose steps are dominated by the
-same pairs whatever was answered is dominated by their product ∏(Pᵢ, Qᵢ) [ZDW22, Thm 10], and the curve of that product is
+same pairs whatever was answered is dominated by their product ∏(Pᵢ, Qᵢ) [ZDW22], and the curve of that product is
 what is charged. This needs one pair for each step: `accounting/pld/laplace.py: BoundedRangePld` is one that dominates every
 exponential mechanism of its ε. The smaller curve of [DDR20] for selections that are not adaptive would not do.
 
@@ -86,8 +86,6 @@ class SynthesisJob(Job[Tables]):
 
     def measure(self, executor: Executor, paid: Receipt, options: RunOptions, intervals: IntervalOptions) -> Tables:
         """Read the cells, and draw what the receipt paid for."""
-        if paid.event != self.event:
-            raise AssertionError("this receipt is for another synthesis")
         return self.draw(self.cells.read(executor, options), paid, options.bits)
 
     def to_record(self, result: Tables) -> dict[str, Any]:
@@ -170,6 +168,11 @@ class SynthesisPlan:
             known = Bounds(0.0, epsilon)
         return Cost(known, terms.delta, terms.currency, self.charge, budget.remaining, budget.limit)
 
+    def list_notes(self) -> tuple[str, ...]:
+        """What is not declared about the source, why the cost is another ε than was asked for, and what the budget does not
+        promise: as for a query."""
+        return self.session.list_plan_notes(self.cost, self.terms.asked, "these tables together")
+
     def describe(self) -> dict[str, Any]:
         """Return everything that decides what is measured, as plain values."""
         return self.session.executor.describe_bounded(self.bounded) | {"synthesis": _describe_synthesis(self.synthesis)}
@@ -200,7 +203,7 @@ class SynthesisPlan:
 
         def run(step: Columns | Round, model: RakedRows | None) -> Tables:
             def draw(cells: Cells, paid: Receipt, bits: Bits | None) -> Tables:
-                return step.run(cells, model, bits)
+                return step.run(cells, model, paid, bits)
 
             nonlocal charged
             spec = self.describe() | SEEDED[options.tainted] | {"step": _describe_step(step, len(references))}
@@ -406,4 +409,5 @@ def execute_synthesis(plan: SynthesisPlan, options: RunOptions, drawing: Drawing
 def _state_guarantee(plan: SynthesisPlan) -> tuple[str, ...]:
     cost = plan.cost
     epsilon = f"ε = {format_up(cost.exact_epsilon[1], SHOWN_DIGITS)}{format_at(cost.delta)}"
-    return explain_sensitivity(plan.bounded), f"The rows, and all that is made of them, have the guarantee {epsilon}."
+    stated = f"The rows, and all that is made of them, have the guarantee {epsilon}."
+    return explain_sensitivity(plan.bounded), stated, *plan.list_notes()

@@ -30,13 +30,15 @@ from discreet.events import Composition, ExponentialEvent, compose, repeat
 from discreet.mechanisms.exponential import Exponential
 from discreet.noise import Bits
 from discreet.noise.bits import SYSTEM
-from discreet.synthesis.cells import MAX_TOTAL, Cells, check_domain
+from discreet.synthesis.cells import MAX_TOTAL, Cells, check_cells, check_domain
 from discreet.synthesis.measuring import (
     NoisyTable,
     choose_epsilon,
     measure_tables,
     noise_for_rho,
+    read_neighbours,
     score_sensitivity,
+    spend_receipt,
     table_event,
     table_sensitivity,
 )
@@ -78,14 +80,14 @@ class TreeSynthesis:
         sizes: tuple[int, ...],
         rho: Number,
         rows_per_unit: int = 1,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
         shares: tuple[Number, Number, Number] = SHARES,
         max_pair_cells: int = MAX_PAIR_CELLS,
     ) -> None:
         known = check_domain(sizes)
         fields = {
             "sizes": known, "rho": check_positive(rho, "rho"), "rows_per_unit": check_int(rows_per_unit, "rows_per_unit", 1),
-            "neighbours": neighbours, "shares": _check_shares(shares),
+            "neighbours": read_neighbours(neighbours), "shares": _check_shares(shares),
             "max_pair_cells": check_int(max_pair_cells, "max_pair_cells", 1),
         }  # fmt: skip
         for name, value in fields.items():
@@ -140,9 +142,9 @@ class TreeSynthesis:
         )
 
     def measure(self, cells: Cells, receipt: Receipt, bits: Bits | None = None) -> "TreeMeasurements":
-        """Draw all that the receipt paid for."""
-        if receipt.event != self.event or cells.sizes != self.sizes:
-            raise AssertionError("this receipt, or these cells, are for another plan")
+        """Draw all that the receipt paid for, and spend it."""
+        check_cells(cells, self.sizes)
+        spend_receipt(receipt, self.event)
         tainted = (SYSTEM if bits is None else bits).tainted
         columns = measure_tables(cells, ((column,) for column in range(len(self.sizes))), self.column_noise, bits)
         if self.edges == 0:

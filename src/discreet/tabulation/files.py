@@ -37,6 +37,7 @@ from discreet.tabulation.tables import TabulatedTable, make_tables
 from discreet.tabulation.tabulation import Tabulation
 
 FORMAT = "discreet measurements 1"
+DESCRIPTION_KEYS = frozenset(("format", "columns", "tables", "measured", "confidence", "step", "notes", "sha256"))
 LAST_DIGITS = 1e-9
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 DESCRIPTION_FILE, MEASUREMENTS_FILE = "measurements.json", "measurements.parquet"
@@ -122,6 +123,12 @@ class Measurements:
                 return check_margin(tuple(sorted(columns.index(name) for name in by)), len(columns))
 
             noises = {read_margin(each["by"]): noise_from_json(each) for each in described["measured"]}
+            if len(noises) < len(described["measured"]):
+                raise _refuse(f"{DESCRIPTION_FILE} lists a measured table twice")
+            if described.keys() - DESCRIPTION_KEYS:
+                raise _refuse(f"{DESCRIPTION_FILE} has keys that no tabulation writes")
+            if Fraction(described["step"]) <= 0:
+                raise _refuse(f"{DESCRIPTION_FILE}: the step of the grid is not above 0")
             rows = parquet.read_table(place, columns=["table", "cell", "noisy"])
             noisy, table = rows["noisy"].to_numpy(), rows["table"].to_numpy()
             expected = np.repeat(np.arange(len(noises)), [count_cells(sizes, margin) for margin in noises])
@@ -139,10 +146,12 @@ class Measurements:
                 columns, keys, tables, noises, measured, float(described["confidence"]), Fraction(described["step"]),
                 tuple(map(str, described["notes"])),
             )  # fmt: skip
-        except (KeyError, TypeError, ValueError, OSError) as error:
-            if isinstance(error, SourceRefused):
-                raise
-            raise _refuse(f"the measurements cannot be read ({type(error).__name__})") from None
+        except SourceRefused:
+            raise
+        except KeyError as missing:
+            raise _refuse(f"{DESCRIPTION_FILE} lacks the key {missing}") from None
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError, OSError):
+            raise _refuse(f"{DESCRIPTION_FILE} and {MEASUREMENTS_FILE} do not hold what a tabulation writes") from None
 
 
 def _read_description(folder: Path) -> dict[str, Any]:

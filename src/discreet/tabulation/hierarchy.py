@@ -17,9 +17,9 @@ all cells together; and all levels and margins move at once, so the joint vector
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from io import StringIO
@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet._numbers import Number, read_positive
-from discreet.errors import BadParameter, DiscreetError, PlanRefused, QueryRefused, SourceRefused
+from discreet.errors import BadParameter, Problems, QueryRefused, SourceRefused
 from discreet.formats import missing_library_error
 from discreet.ledger.entries import to_canonical_json
 from discreet.paths import read_text
@@ -41,7 +41,7 @@ from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
-from discreet.tabulation.wanted import TOTAL, _write_sql
+from discreet.tabulation.wanted import TOTAL, write_cells_sql
 from discreet.units import Sensitivity
 
 ALL = "all"
@@ -50,34 +50,6 @@ FILE_NAME = re.compile(r"\w[\w -]*")
 NOT_A_FILE_NAME = "not a name of letters, digits, blanks, - and _"
 
 Nodes: TypeAlias = str | Path | Sequence[str] | Mapping[str, Sequence[Any]]
-
-
-class Problems:
-    """The problems of a hierarchy, collected so that all of them can be listed at once."""
-
-    def __init__(self) -> None:
-        self.found: list[DiscreetError] = []
-
-    def add(self, *problem: Any) -> None:
-        """Add a parameter that is wrong: its name, its value, the reason, and what to do."""
-        self.found.append(BadParameter(*problem))
-
-    @contextmanager
-    def collect(self) -> Iterator[None]:
-        """Keep what the body refuses, and go on after it."""
-        try:
-            yield
-        except PlanRefused as refused:
-            self.found += refused.problems
-        except DiscreetError as problem:
-            self.found.append(problem)
-
-    def raise_all(self, what: str = "The tabulation") -> None:
-        """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
-        if len(self.found) == 1:
-            raise self.found[0]
-        if self.found:
-            raise PlanRefused(self.found, what)
 
 
 @dataclass(frozen=True)
@@ -103,6 +75,8 @@ class Hierarchy:
         """
         problems = Problems()
         levels = _read_levels(geo, problems)
+        if lengths is not None and not is_list(lengths):
+            problems.add("lengths", repr(lengths), "not a list", "give the numbers of characters, growing: [0, 2, 5]")
         if lengths is not None and column is None:
             problems.add(
                 "column", "missing", "no column holds the code", "name the column whose first characters are levels"
@@ -144,10 +118,17 @@ class Hierarchy:
         found = [np.zeros(0, np.int64)]
         for name, labels in by_level.items():
             level = self.spine.level(name)
+            if not is_list(labels):
+                raise BadParameter("regions", repr(labels), "not a list of nodes", 'give ["0101", "0102"]')
             for place in self.spine.find(level, list(labels)).tolist():
                 leaves = self.spine.slice_subtree(level, place)[-1]
                 found.append(np.arange(leaves.start, leaves.stop))
         return np.unique(np.concatenate(found))
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value holds others, and is no text."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 def hash_nodes(spine: Spine) -> str:
@@ -157,7 +138,7 @@ def hash_nodes(spine: Spine) -> str:
 
 
 def _read_levels(geo: str | Sequence[str], problems: Problems) -> tuple[str, ...]:
-    names = [each.strip() for each in geo.split(">")] if isinstance(geo, str) else list(geo)
+    names = [each.strip() for each in geo.split(">")] if isinstance(geo, str) else [*geo] if is_list(geo) else []
     if not names or not all(isinstance(each, str) and each for each in names):
         problems.add("geo", repr(geo), "not a list of levels", 'name the levels, top first: "nation > state > county"')
         return ()
@@ -233,12 +214,15 @@ class LevelTable:
     """A table by some columns on some levels: no columns for the total.
 
     `weight` is how much the variance of its cells counts when the noise is divided: one number, or one per level by name.
+    `error` is the half-width that the interval of each cell may have, on every node: one number, or one for each of the
+    table's levels by name. If one table has errors, all have.
     """
 
     by: tuple[str, ...] = ()
     levels: str | tuple[str, ...] = ALL
     name: str = ""
     weight: "Number | Mapping[str, Number]" = 1
+    error: "Number | Mapping[str, Number] | None" = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
@@ -282,6 +266,21 @@ class HierarchyWanted:
         numbers = range(len(self.hierarchy.levels))
         return tuple(tuple(dict.fromkeys(margin for margin, levels in pairs if number in levels)) for number in numbers)
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether the noise follows from errors that are wanted, and not from weights."""
+        return any(table.error is not None for table in self.tables)
+
+    def list_errors(self) -> dict[tuple[int, Margin], Fraction]:
+        """Return the half-width that is wanted of each margin on each level: the least of those that tables want."""
+        found: dict[tuple[int, Margin], Fraction] = {}
+        for table, margin, levels in zip(self.tables, self.margins, self.levels, strict=True):
+            for level in levels:
+                named = self.hierarchy.levels[level]
+                error = read_positive(table.error[named] if isinstance(table.error, Mapping) else table.error, "error")  # type: ignore[arg-type]
+                found[level, margin] = min(error, found.get((level, margin), error))
+        return found
+
     def sensitivity(self, level: int, margin: Margin) -> Sensitivity:
         """How far one unit moves the table of a margin on a level; the proof is at the head of this file."""
         bounded, nodes = self.bounded, self.hierarchy.spine.sizes[level]
@@ -324,7 +323,7 @@ def read_hierarchy_wanted(
     with problems.collect():
         geo = {hierarchy.column: known[hierarchy.column].with_keys(hierarchy.leaves)}
         table = replace(session.table, columns=dict(known) | geo)
-        query = read_query(_write_sql([hierarchy.column, *names], columns or {}, where, weight, table), table)
+        query = read_query(write_cells_sql([hierarchy.column, *names], columns or {}, where, weight, table), table)
         bounded = bound_cells(query, table, session.neighbours)
         margins = tuple(tuple(sorted(map(names.index, each.by))) for each in wanted)
         return HierarchyWanted(hierarchy, wanted, margins, tuple(levels), tuple(names), bounded)
@@ -348,6 +347,12 @@ def _list_tables(tables: LevelTablesLike, problems: Problems) -> tuple[LevelTabl
             problems.add("tables", repr(one.name), NOT_A_FILE_NAME, "rename the table: it is part of the names of files")
         if not all(isinstance(name, str) and name for name in one.by) or len(set(one.by)) < len(one.by):
             problems.add("by", repr(one.by), "not a list of different columns", 'give by=("sex", "age")')
+    with_errors = sum(one.error is not None for one in found)
+    if 0 < with_errors < len(found):
+        problems.add(
+            "tables", f"{with_errors} of {len(found)} with an error",
+            "noise is divided by errors or by weights, not by both", "give every table an error, or none",
+        )  # fmt: skip
     return tuple(found)
 
 
@@ -359,11 +364,20 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
             found.append(hierarchy.spine.level(name))
     if not names:
         problems.add("levels", "empty", f"table `{table.name}` is on no level", f'name levels, or give "{ALL}"')
-    weights = table.weight if isinstance(table.weight, Mapping) else dict.fromkeys(names, table.weight)
-    for name, weight in weights.items():
-        with problems.collect():
-            hierarchy.spine.level(name)
-            read_positive(weight, "weight")
+    for what, value in (("weight", table.weight), ("error", table.error)):
+        if value is not None and not isinstance(value, Mapping):
+            with problems.collect():
+                read_positive(value, what)
+        for name, number in value.items() if isinstance(value, Mapping) else ():
+            with problems.collect():
+                hierarchy.spine.level(name)
+                read_positive(number, what)
+    missing = [name for name in names if isinstance(table.error, Mapping) and name not in table.error]
+    if missing:
+        problems.add(
+            "error", f"of table `{table.name}` without `{missing[0]}`", "each level of the table needs one",
+            "give one number for all its levels, or one for each; or name fewer levels",
+        )  # fmt: skip
     return tuple(sorted(set(found)))
 
 

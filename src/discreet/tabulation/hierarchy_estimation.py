@@ -20,8 +20,8 @@ twice that, and 16·u·(2L + 1)·A of its own. `_bound_rounding` is more than th
 add. It is far below 1, and intervals are widened by it.
 
 **Display values** (`display.py`) are made from the top down. U_l are the columns of all tables of level l and below; the
-table of U_l is shown as nonnegative whole numbers that add up to the parent's and to the node's displayed total, and every
-table is a sum of it. Residuals of U_l that no table needs count as 0.
+table of U_l is shown as nonnegative whole numbers that add up to the parent's and, on levels whose totals are known better
+than their cells, to the node's displayed total; every table is a sum of it. Residuals of U_l that no table needs count as 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from discreet._numbers import nearest_float
 from discreet.errors import BadParameter
 from discreet.query.schema import Key
-from discreet.tabulation.display import Counts, display_children, display_children_with_totals, display_top, sum_to_margin
+from discreet.tabulation.display import Counts, are_totals_first, display_level, display_top, sum_to_margin
 from discreet.tabulation.intervals import CountNoise, ErrorModel, find_ends, find_reliable, half_widths
 from discreet.tabulation.margins import Floats, Margin, centred_share, count_cells, drop_single_columns, list_closure
 from discreet.tabulation.node_residuals import Tables, rebuild_nodes, split_nodes
@@ -217,6 +217,20 @@ class HierarchyModel:
         return tuple(found) if count_cells(self.sizes, found[0]) <= MAX_DISPLAYED_CELLS else ()
 
     @cached_property
+    def totals_first(self) -> tuple[bool, ...]:
+        """Whether the totals of each level that is displayed are shown before its cells."""
+        return tuple(
+            are_totals_first(self._mean_variance(level, ()) ** 0.5, self._mean_variance(level, union) ** 0.5)
+            for level, union in enumerate(self.display_columns)
+        )
+
+    def _mean_variance(self, level: int, margin: Margin) -> float:
+        """The variance of a cell, as a mean over the nodes of a level; residuals that are not estimated there count as 0."""
+        groups = self.spine.paths.of_node[level]
+        parts = (b for b in self._parts_of(margin) if self.lowest.get(b, -1) >= level)
+        return sum(self._share(b, margin) * float(self._residual_noise[b][level][groups, 0].mean()) for b in parts)
+
+    @cached_property
     def region_tables(self) -> dict[str, Margin]:
         """The tables that can be given for all regions: estimated on every level on which a region has nodes."""
         if self.regions is None:
@@ -296,11 +310,12 @@ class _Estimation:
         return shown
 
     def _display_children(self, parts: Mapping[Margin, Floats], above: Counts, level: int, starts: Any) -> Counts:
-        """What nodes show, whose parents show `above`: first totals, then cells that add up to these and to the parents."""
-        sizes, folded = self.model.sizes, self._fold(above, level)
-        totals = display_children(rebuild_nodes(sizes, parts, ()), folded.sum(axis=1, keepdims=True), starts)
-        estimate = rebuild_nodes(sizes, parts, self.model.display_columns[level])
-        return display_children_with_totals(estimate, folded, totals[:, 0], starts)
+        """What nodes show, whose parents show `above`."""
+        model = self.model
+        totals = rebuild_nodes(model.sizes, parts, ())
+        cells = rebuild_nodes(model.sizes, parts, model.display_columns[level])
+        first = model.totals_first[level]
+        return display_level(cells, totals, self._fold(above, level), starts, totals_first=first)
 
     def _fold(self, shown: Counts, level: int) -> Counts:
         """What the level above shows, summed to the columns of this one."""

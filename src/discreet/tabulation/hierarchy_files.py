@@ -8,13 +8,17 @@
       nodes.parquet         the public list of nodes, in the order of the rows
 
 Everything in these files was paid for, or is public. `reproduce_hierarchy` checks all hashes and the Merkle root, estimates
-every table again from the measurements alone, and compares it with the files, one subtree in memory at a time.
+every table again from the measurements alone, and compares it with the files, Parquet and CSV, one subtree in memory at a
+time.
 """
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -22,11 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadParameter, SourceRefused
+from discreet._numbers import check_confidence
+from discreet.errors import BadParameter, DiscreetError, SourceRefused
 from discreet.formats import missing_library_error, refuse_unwritable
 from discreet.paths import read_text
 from discreet.query.record import key_from_json, key_to_json
 from discreet.query.schema import Key
+from discreet.tabulation.hierarchy import FILE_NAME
 from discreet.tabulation.hierarchy_estimation import REGIONS, HierarchyModel, TableBlock, estimate_blocks
 from discreet.tabulation.hierarchy_measuring import list_part_names
 from discreet.tabulation.margins import Ints, Margin, check_margin, count_cells
@@ -34,7 +40,7 @@ from discreet.tabulation.measuring import noise_from_json, noise_to_json
 from discreet.tabulation.node_residuals import Tables
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
-from discreet.tabulation.spool import UPPER, Spool, merkle_root, name_subtree
+from discreet.tabulation.spool import IDENTITY_FILE, LOCK_FILE, UPPER, Spool, merkle_root, name_subtree
 
 FORMAT = "discreet hierarchy 1"
 MEASUREMENTS_FOLDER, DESCRIPTION_FILE, NODES_FILE = "measurements", "measurements.json", "nodes.parquet"
@@ -42,6 +48,8 @@ REGION = "region"
 MAX_CSV_ROWS = 200_000
 """Larger tables are written as Parquet alone."""
 LAST_DIGITS = 1e-9
+MAX_LINE = 1 << 20
+"""Characters of a line of CSV that are read at once; no row is as long."""
 
 
 @dataclass(frozen=True)
@@ -195,13 +203,17 @@ def list_files(model: HierarchyModel) -> list[tuple[str, int]]:
 
 def _write_csv(path: Path) -> None:
     """A Parquet file as CSV beside it."""
-    pa, parquet = _import_arrow()
-    from pyarrow import csv
-
-    table = parquet.read_table(f"{path}.parquet")
-    plain = [each.cast(each.type.value_type) if pa.types.is_dictionary(each.type) else each for each in table.columns]
+    _, parquet = _import_arrow()
     with refuse_unwritable(path, "folder"):
-        csv.write_csv(pa.Table.from_arrays(plain, names=table.column_names), f"{path}.csv")
+        _format_csv(parquet.read_table(f"{path}.parquet"), f"{path}.csv")
+
+
+def _format_csv(table: Any, to: Any, *, header: bool = True) -> None:
+    pa, _ = _import_arrow()
+    from pyarrow import csv as arrow_csv
+
+    plain = pa.Table.from_arrays([_to_plain(each) for each in table.columns], names=table.column_names)
+    arrow_csv.write_csv(plain, to, arrow_csv.WriteOptions(include_header=header))
 
 
 # -- measurements ----------------------------------------------------------------------------------------------------------
@@ -282,6 +294,13 @@ class HierarchyMeasurements:
             text = json.dumps(described, ensure_ascii=False, indent=1) + "\n"
             (self.spool.folder / DESCRIPTION_FILE).write_text(text, encoding="utf-8", newline="\n")
 
+    def list_unknown_files(self) -> tuple[str, ...]:
+        """Return the names of files beside the measurements that are none of them, such as what is private while they are
+        drawn."""
+        known = {IDENTITY_FILE, DESCRIPTION_FILE, NODES_FILE, LOCK_FILE, *(f"{name}.npz" for name in self.parts)}
+        found = sorted(each.name for each in self.spool.folder.iterdir() if each.name not in known)
+        return tuple(f"{MEASUREMENTS_FOLDER}/{name}" for name in found)
+
     @classmethod
     def read(cls, folder: Path) -> "HierarchyMeasurements":
         """Read them from a published folder, and check the hashes and the Merkle root.
@@ -293,7 +312,7 @@ class HierarchyMeasurements:
         described = _read_description(place)
         try:
             found = cls._from_description(place, described)
-        except (KeyError, TypeError, ValueError, OSError, IndexError) as error:
+        except (LookupError, TypeError, ValueError, OSError, AttributeError, ArithmeticError, RecursionError) as error:
             if isinstance(error, SourceRefused):
                 raise
             raise _refuse(f"the measurements cannot be read ({type(error).__name__})") from None
@@ -323,12 +342,20 @@ class HierarchyMeasurements:
         noises: list[dict[Margin, Any]] = [{} for _ in levels]
         for each in described["measured"]:
             noises[spine.level(each["level"])][read_margin(each["by"])] = noise_from_json(each)
+        if (
+            not tables
+            or not all(map(FILE_NAME.fullmatch, (*tables, *levels)))
+            or not all(each for _, each in tables.values())
+        ):
+            raise _refuse(f"{DESCRIPTION_FILE} names tables or levels that cannot have files")
         stream_level = int(described["stream_level"])
         names, regions = _read_regions(spine, described["regions"])
         model = HierarchyModel(
             spine, columns, keys, tables, tuple(noises), float(described["confidence"]), Fraction(described["step"]),
             stream_level, names, regions,
         )  # fmt: skip
+        if model.step <= 0 or check_confidence(model.confidence) != model.confidence or model.check():
+            raise _refuse(f"{DESCRIPTION_FILE} describes tables that cannot be estimated")
         parts = {str(name): str(each) for name, each in described["parts"].items()}
         if not 1 <= stream_level <= len(levels) or [*parts] != list_part_names(spine.sizes, stream_level):
             raise _refuse(f"{DESCRIPTION_FILE} does not name the parts of these levels")
@@ -342,6 +369,8 @@ def _read_regions(spine: Spine, described: Mapping[str, Mapping[str, list[int]]]
     sums: list[list[int]] = [[] for _ in spine.levels]
     nodes: list[list[int]] = [[] for _ in spine.levels]
     for number, by_level in enumerate(described.values()):
+        if not any(by_level.values()):
+            raise _refuse(f"a region in {DESCRIPTION_FILE} has no nodes")
         for name, places in by_level.items():
             level = spine.level(name)
             if any(not 0 <= int(each) < spine.sizes[level] for each in places):
@@ -403,52 +432,117 @@ def reproduce_hierarchy(folder: "str | Path") -> HierarchyReproduction:
         raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")
     measurements = HierarchyMeasurements.read(place)
     model, rows = measurements.model, RowMaker(measurements.model)
-    files = {key: _Published(place / f"{rows.file_name(*key)}.parquet") for key in list_files(model)}
-    for block in estimate_blocks(model, measurements.source):
-        file = files[block.name, block.level]
-        if file.is_there and not file.is_different:
-            file.compare(rows.to_arrow(block))
-    names = {f"{rows.file_name(*key)}.parquet": file for key, file in files.items()}
+    files: dict[tuple[str, int], list[_Published]] = {}
+    for key in list_files(model):
+        path = place / rows.file_name(*key)
+        files[key] = [_PublishedParquet(path.with_name(f"{path.name}.parquet"))]
+        written = _PublishedCsv(path.with_name(f"{path.name}.csv"), rows.header(*key))
+        if written.is_there or rows.count_rows(*key) <= MAX_CSV_ROWS:
+            files[key].append(written)
+    try:
+        for block in estimate_blocks(model, measurements.source):
+            for file in files[block.name, block.level]:
+                if file.is_there and not file.is_different:
+                    file.compare(rows.to_arrow(block))
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        if isinstance(error, DiscreetError):
+            raise
+        raise _refuse(f"the tables that {DESCRIPTION_FILE} describes cannot be estimated ({type(error).__name__})") from None
+    published = [file for some in files.values() for file in some]
+    verdicts = [(file.path.name, file.is_there, file.close()) for file in published]
+    known = {f"{rows.file_name(*key)}{ending}" for key in files for ending in (".parquet", ".csv")}
     return HierarchyReproduction(
         merkle_root(measurements.parts),
-        tuple(name for name, file in names.items() if file.is_there and file.is_same),
-        tuple(name for name, file in names.items() if file.is_there and not file.is_same),
-        tuple(name for name, file in names.items() if not file.is_there),
-        tuple(
-            sorted(
-                each.name
-                for each in place.iterdir()
-                if each.suffix in (".csv", ".parquet") and f"{each.stem}.parquet" not in names
-            )
-        ),
+        tuple(name for name, is_there, is_same in verdicts if is_there and is_same),
+        tuple(name for name, is_there, is_same in verdicts if is_there and not is_same),
+        tuple(name for name, is_there, _ in verdicts if not is_there),
+        tuple(sorted(each.name for each in place.iterdir() if _is_table(each) and each.name not in known))
+        + measurements.list_unknown_files(),
     )
 
 
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".parquet")
+
+
 class _Published:
-    """A published table that is read row group by row group."""
+    """A published file of a table that is compared with blocks of rows as they come."""
 
     def __init__(self, path: Path) -> None:
+        self.path, self.is_there, self.is_different = path, path.is_file(), False
+
+    def compare(self, expected: Any) -> None:
+        """Compare the next rows."""
+        try:
+            self.is_different = not self._is_next(expected)
+        except (OSError, ValueError, IndexError, csv.Error):
+            self.is_different = True
+
+    def close(self) -> bool:
+        """Return whether all rows were as expected, and there are no more."""
+        try:
+            return self.is_there and not self.is_different and self._is_at_end()
+        except (OSError, ValueError, csv.Error):
+            return False
+
+    def _is_next(self, expected: Any) -> bool:
+        raise NotImplementedError
+
+    def _is_at_end(self) -> bool:
+        raise NotImplementedError
+
+
+class _PublishedParquet(_Published):
+    """A Parquet file: each block is a row group."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         _, parquet = _import_arrow()
-        self.is_there, self.is_different, self._group = path.is_file(), False, 0
         self._file: Any = None
+        self._group = 0
         try:
             self._file = parquet.ParquetFile(path) if self.is_there else None
         except (OSError, ValueError):
             self.is_different = True
 
-    @property
-    def is_same(self) -> bool:
-        """Whether all of its row groups were as expected."""
-        return not self.is_different and self._file is not None and self._group == self._file.num_row_groups
-
-    def compare(self, expected: Any) -> None:
-        """Compare the next row group."""
-        try:
-            found = self._file.read_row_group(self._group)
-            self.is_different = not _is_same(found, expected)
-        except (OSError, ValueError, IndexError):
-            self.is_different = True
+    def _is_next(self, expected: Any) -> bool:
         self._group += 1
+        return _is_same(self._file.read_row_group(self._group - 1), expected)
+
+    def _is_at_end(self) -> bool:
+        return bool(self._group == self._file.num_row_groups)
+
+
+class _PublishedCsv(_Published):
+    """A CSV file: keys and whole numbers must be the same text, estimates the same numbers."""
+
+    def __init__(self, path: Path, header: Sequence[str]) -> None:
+        super().__init__(path)
+        self._rows = self._read_rows()
+        try:
+            self.is_different = self.is_there and next(self._rows, None) != list(header)
+        except (OSError, ValueError, csv.Error):
+            self.is_different = True
+
+    def _read_rows(self) -> Iterator[list[str]]:
+        with open(self.path, encoding="utf-8", newline="") as file:
+            yield from csv.reader(iter(partial(file.readline, MAX_LINE), ""))
+
+    def _is_next(self, expected: Any) -> bool:
+        text = io.BytesIO()
+        _format_csv(expected, text, header=False)
+        names = expected.column_names
+        numbers = [names.index(name) for name in ("estimate", "sd")]
+        written = csv.reader(io.StringIO(text.getvalue().decode(), newline=""))
+        pairs = [(next(self._rows, []), row) for row in written]
+        for found, row in pairs:
+            if len(found) != len(row) or any(found[i] != row[i] for i in range(len(row)) if i not in numbers):
+                return False
+        one, other = (np.array([[float(each[side][i]) for i in numbers] for each in pairs]) for side in (0, 1))
+        return np.allclose(one, other, rtol=LAST_DIGITS, atol=LAST_DIGITS)
+
+    def _is_at_end(self) -> bool:
+        return next(self._rows, None) is None
 
 
 def _is_same(found: Any, expected: Any) -> bool:

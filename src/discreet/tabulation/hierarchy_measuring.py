@@ -29,7 +29,7 @@ from discreet.session.executor import Executor, Job, RunOptions
 from discreet.tabulation.hierarchy import HierarchyWanted
 from discreet.tabulation.intervals import CountNoise
 from discreet.tabulation.margins import Ints, Margin, count_cells, shape_of
-from discreet.tabulation.measuring import _choose_counting, _number_cells
+from discreet.tabulation.measuring import choose_counting, number_cells
 from discreet.tabulation.spool import UPPER, DataChanged, Spool, merkle_root, name_subtree
 
 LevelNoises = tuple[Mapping[Margin, CountNoise], ...]
@@ -104,8 +104,7 @@ class HierarchyJob(Job[dict[str, str]]):
 
     def measure(self, executor: Executor, paid: Receipt, options: RunOptions, intervals: IntervalOptions) -> dict[str, str]:
         """Draw the parts that are missing, and return the hashes of all."""
-        if paid.event != self.event or self.event != make_hierarchy_event(self.wanted, self.noises):
-            raise AssertionError("this receipt is for another tabulation")
+        paid.spend(make_hierarchy_event(self.wanted, self.noises))
         with self.spool.lock():
             if not all(map(self.spool.has_part, self.part_names)):
                 with executor.read(options.progress):
@@ -138,8 +137,11 @@ class HierarchyJob(Job[dict[str, str]]):
         self.spool.write_part(name, noisy, first_level, cells)
 
     def to_record(self, result: dict[str, str]) -> dict[str, Any]:
-        """Return the folder's identity, the hashes of its parts and their Merkle root."""
-        return {"spool": self.spool.identity, "root": merkle_root(result), "parts": result}
+        """Return the folder's identity, the hashes of its parts and their Merkle root; and what the numbers in them are: the
+        columns of the cells, and what one step of the grid is worth."""
+        step = self.wanted.bounded.statistic.step_size(self.table)
+        described = {"columns": list(self.wanted.columns), "step": str(step)}
+        return {"spool": self.spool.identity, "root": merkle_root(result), "parts": result} | described
 
     def from_record(self, record: Mapping[str, Any], intervals: IntervalOptions) -> dict[str, str]:
         """Return what `to_record` wrote."""
@@ -216,10 +218,10 @@ class LevelAdder:
         return [int(each) for each in ends]
 
     def _count(self, codes: Ints, counts: Ints, first: int, cells: Cells) -> None:
-        count = _choose_counting(counts)
+        count = choose_counting(counts)
         columns = [codes[:, 0] - first, *(np.ascontiguousarray(codes[:, i]) for i in range(1, codes.shape[1]))]
         for margin, table in cells.items():
-            place = _number_cells(columns, (len(table), *self.sizes), (0, *(i + 1 for i in margin)), len(counts))
+            place = number_cells(columns, (len(table), *self.sizes), (0, *(i + 1 for i in margin)), len(counts))
             table += count(place, table.size).reshape(table.shape)
 
     def _add_above(self, place: int, cells: Cells) -> Cells:

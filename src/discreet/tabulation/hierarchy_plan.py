@@ -7,27 +7,31 @@ the account may pay, as for one level (`plan.py`). How much a level weighs is th
     "level"  every level counts as much as another: variances are averaged over its nodes (the default)
     "node"   every node counts as much as another: the last level, which has most of them, decides
 
-The weight of a table, one number or one per level, comes on top. Or the noise is fixed (`measure`): σ of each table on
-each level, as exact fractions, which are drawn as they stand; `sigmas_from_shares` gives those that divide a ρ in shares.
+The weight of a table, one number or one per level, comes on top. Or errors are wanted (`LevelTable.error`): half-widths by
+table and level. Then `level_errors` divides, so that the least budget is enough, and one factor on all standard deviations
+is the largest at which every interval of every node is as narrow as wanted. `level_errors` knows variances; how many
+standard deviations a half-width has depends on the laws that are drawn, so it is asked again with what the last answer had.
+
+Or the noise is fixed (`measure`): σ of each table on each level, as exact fractions, which are drawn as they stand;
+`sigmas_from_shares` gives those that divide a ρ in shares.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from discreet._numbers import Number, ceil_digits, check_confidence, format_up, read_positive, sqrt_up, to_rational
-from discreet.accounting.cost import Cost
-from discreet.errors import BadParameter, QueryRefused
+from discreet._numbers import Number, ceil_digits, check_confidence, format_up, read_positive, sqrt_up
+from discreet.errors import BadParameter, Problems, QueryRefused
 from discreet.events import Composition
 from discreet.ledger.entries import to_canonical_json
 from discreet.query.answer import IntervalOptions
-from discreet.query.calibrate import make_least_epsilon_error
 from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
 from discreet.session.executor import SEEDED, Execution, RunOptions
 from discreet.session.session import Session
@@ -35,18 +39,19 @@ from discreet.tabulation.hierarchy import (
     Hierarchy,
     HierarchyWanted,
     LevelTablesLike,
-    Problems,
     hash_nodes,
     read_hierarchy_wanted,
     read_regions,
 )
 from discreet.tabulation.hierarchy_estimation import HierarchyModel
 from discreet.tabulation.hierarchy_measuring import HierarchyJob, LevelNoises, SpoolJob, make_hierarchy_event
-from discreet.tabulation.intervals import choose_noise
+from discreet.tabulation.intervals import NoiseParts, choose_noise
 from discreet.tabulation.level_allocation import LevelAllocation, allocate_levels
+from discreet.tabulation.level_errors import LevelLimit, allocate_for_level_errors
 from discreet.tabulation.margins import Lattice, Margin, check_margin, count_cells
 from discreet.tabulation.measuring import noise_to_json
 from discreet.tabulation.plan import SIGMA_DIGITS
+from discreet.tabulation.priced_plan import PricedPlan
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
 from discreet.tabulation.spool import Spool
@@ -55,16 +60,21 @@ MAX_SUBTREE_CELLS = 12_000_000
 """Numbers of all residuals of one subtree: about 1 GB while they are estimated."""
 MAX_GAP = 1e-6
 """By which share the weighted variance may be above the least one: it is certified."""
+MAX_DIVISIONS = 3
+"""How often the noise is divided anew, with the half-widths in standard deviations that the last division had."""
+MAX_TRIES, LEAST_STEP = 200, 3e-5
+"""How often a factor on all σ is tried, and by which share it falls at least."""
 SHARE_DIGITS = 12
 """Digits of a σ that follows from a share of ρ."""
 
 Weigh = Literal["level", "node"]
-FixedNoise = Mapping[str, Mapping[str | tuple[str, ...], Number]]
-"""By level, by table (a wanted one's name, or its columns): σ."""
+FixedNoise = Mapping[str, Mapping[str | tuple[str, ...], "Number | str"]]
+"""By level, by table (a wanted one's name, or its columns): σ, a number or a text such as "7/2"."""
+SIGMA_TEXT = re.compile(r"[0-9]{1,40}(/0{0,9}[1-9][0-9]{0,39}|\.[0-9]{1,40})?")
 
 
 @dataclass(frozen=True)
-class HierarchyPlan:
+class HierarchyPlan(PricedPlan):
     """A tabulation of a hierarchy with its noise and its cost: all that is known before it is charged."""
 
     session: Session
@@ -82,21 +92,12 @@ class HierarchyPlan:
         """What will have happened once the tables are measured."""
         return make_hierarchy_event(self.wanted, self.noises)
 
-    @cached_property
-    def charge(self) -> Fraction:
-        """What the plan costs, in the account's currency."""
-        return to_rational(self.terms.compute_charge(self.event))
-
-    @property
-    def fits(self) -> bool:
-        """Whether that is within the plan's own budget. What remains of the account's is for the account to say."""
-        return self.charge <= self.terms.limit
-
-    @property
-    def cost(self) -> Cost:
-        """ε at δ, the charge, and what remains of the account's budget now."""
-        budget = self.session.account.budget
-        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
+    def list_notes(self) -> tuple[str, ...]:
+        """What is not declared about the source, why the cost is another ε than was asked for, and what the budget does not
+        promise: as for a query."""
+        is_divided = self.allocation is not None and not self.wanted.has_errors
+        asked = self.terms.asked if is_divided else None
+        return self.session.list_plan_notes(self.cost, asked, "these tables together")
 
     @cached_property
     def model(self) -> HierarchyModel:
@@ -144,6 +145,8 @@ class HierarchyPlan:
             self.terms.certified_delta,
         )  # fmt: skip
         execution = executor.execute(paid, options, intervals)
+        if execution.receipt is None:  # recorded before, and maybe in another copy of this folder
+            spool.check_parts(execution.answers)
         spool.open_to_readers()
         return execution, spool
 
@@ -166,7 +169,8 @@ def plan_hierarchy(
 ) -> HierarchyPlan:
     """Find the noise of all tables on all levels together. Nothing is charged and no row is read.
 
-    `epsilon` is the most that all of it may cost; with `measure`, which fixes σ by level and table, it may be left out.
+    `epsilon` is the most that all of it may cost; with `measure`, which fixes σ by level and table, and with errors for all
+    tables, it may be left out.
     `weigh` says how much levels weigh: "level", "node", or a number for each level. `regions` are sums of nodes that are no
     node themselves. `stream_level` is the level whose subtrees are measured one at a time, the highest at which one fits in
     memory by default. The other parameters are those of `tabulate`.
@@ -188,15 +192,22 @@ def plan_hierarchy(
         fixed = None if measure is None else _read_fixed(wanted, measure)
     terms = None
     with problems.collect():
-        terms = _make_terms(session, epsilon, delta, measure is not None)
+        terms = _make_terms(session, epsilon, delta, measure is not None or wanted.has_errors)
     weights = None
     with problems.collect():
         weights = _weigh_residuals(wanted, weigh)
+    if wanted.has_errors:
+        for name, is_given in (("measure", measure is not None), ("weigh", weigh != "level")):
+            if is_given:
+                problems.add(name, "given with errors", "the noise follows from the errors", "leave it out, or the errors")
     problems.raise_all()
     assert terms is not None
     assert weights is not None
+    allocation: LevelAllocation | None = None
     if fixed is not None:
-        noises, allocation = fixed, None
+        noises = fixed
+    elif wanted.has_errors:
+        allocation, noises = _allocate_for_errors(session, wanted, terms, level)
     else:
         allocation, noises = _allocate(wanted, terms, weights)
     plan = HierarchyPlan(session, wanted, noises, terms, level, streamed, allocation, region_names, covers)
@@ -205,9 +216,12 @@ def plan_hierarchy(
         problems.add("regions", ", ".join(region_names), "no table is estimated on the levels of their nodes",
                      "want a table on these levels")  # fmt: skip
     problems.raise_all()
-    if fixed is not None and epsilon is not None and not plan.fits:
-        cost, given = format_up(plan.cost.epsilon.upper, 3), format_up(read_positive(epsilon, "epsilon"), 3)
-        raise QueryRefused(f"These σ cost ε = {cost}, and ε = {given} is given", "raise epsilon, or the σ in measure")
+    if not plan.fits and (wanted.has_errors or epsilon is not None):
+        most = session.remaining.epsilon if epsilon is None else read_positive(epsilon, "epsilon")
+        cost, given = format_up(plan.sufficient_epsilon, 3), format_up(most, 3)
+        what, hint = ("errors", "allow larger errors") if wanted.has_errors else ("σ", "raise the σ in measure")
+        state = "remains" if epsilon is None else "is given"
+        raise QueryRefused(f"These {what} cost ε = {cost}, and ε = {given} {state}", f"give epsilon = {cost}, or {hint}")
     return plan
 
 
@@ -235,26 +249,12 @@ def sigmas_from_shares(
 
 
 def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, is_fixed: bool) -> ChargeTerms:
-    from discreet._numbers import read_decimal
-
-    budget = session.account.budget
-    if epsilon is None and not is_fixed:
-        raise BadParameter("epsilon", "missing", "no noise is given", "give epsilon=, or measure= with a σ for every table")
-    exact = session.remaining.epsilon if epsilon is None else read_positive(epsilon, "epsilon")
-    least = session.table.least_epsilon
-    if exact < least:
-        raise make_least_epsilon_error("epsilon", exact, least)
-    if not budget.currency.counts_epsilon:
-        if delta is not None:
-            raise BadParameter("delta", delta, "the account has its own, which cannot be changed", "leave it out")
-        return ChargeTerms.of(exact, 0, session)
-    exact_delta = min(Fraction(1), exact / budget.limit) * session.delta if delta is None else read_decimal(delta, "delta")
-    if exact_delta <= 0:
-        raise BadParameter(
-            "delta", "0", "a tabulation draws Gaussian noise, which has no pure ε",
-            "open the account with a δ such as 1e-6, or with a currency such as zcdp",
-        )  # fmt: skip
-    return ChargeTerms.of(exact, exact_delta, session)
+    if epsilon is None:
+        if not is_fixed:
+            hint = "give epsilon=, or an error for every table, or measure= with a σ for every table"
+            raise BadParameter("epsilon", "missing", "no noise is given", hint)
+        epsilon = session.remaining.epsilon
+    return ChargeTerms.of_gaussian(session, epsilon, delta, "a tabulation")
 
 
 def _allocate(wanted: HierarchyWanted, terms: ChargeTerms, weights: Any) -> tuple[LevelAllocation, LevelNoises]:
@@ -262,26 +262,96 @@ def _allocate(wanted: HierarchyWanted, terms: ChargeTerms, weights: Any) -> tupl
     lattice = Lattice.of(wanted.sizes, wanted.margins)
     allocation = allocate_levels(wanted.hierarchy.spine.shapes, lattice.averaging, weights, gap=MAX_GAP)
 
-    def noises_at(factor: float, digits: int | None = None) -> LevelNoises:
-        return tuple(
-            {
-                margin: choose_noise(sigma if digits is None else ceil_digits(sigma, digits))
-                for margin, precision in zip(lattice.margins, row.tolist(), strict=True)
-                if precision > 0
-                for sigma in [Fraction(factor * precision**-0.5)]
-            }
-            for row in allocation.precisions
-        )
-
-    def event_at(factor: float) -> Composition:
-        return make_hierarchy_event(wanted, noises_at(factor))
-
-    factor = terms.find_noise_factor(event_at, terms.limit, terms.estimate_noise_factor(event_at, terms.limit))
+    factor = _find_factor(wanted, lattice, allocation, terms, terms.limit)
     if not factor < MAX_NOISE_FACTOR:
         raise QueryRefused(
             f"ε = {format_up(terms.limit, 3)} is too small for these tables", "raise epsilon, or want fewer tables or levels"
         )
-    return allocation, noises_at(factor, SIGMA_DIGITS)
+    return allocation, _scale_noises(lattice, allocation, factor, SIGMA_DIGITS)
+
+
+def _find_factor(
+    wanted: HierarchyWanted, lattice: Lattice, allocation: LevelAllocation, terms: ChargeTerms, limit: Fraction
+) -> float:
+    """The least factor on all σ at which the whole costs no more than a limit."""
+
+    def event_at(factor: float) -> Composition:
+        return make_hierarchy_event(wanted, _scale_noises(lattice, allocation, factor))
+
+    return terms.find_noise_factor(event_at, limit, terms.estimate_noise_factor(event_at, limit))
+
+
+def _scale_noises(lattice: Lattice, allocation: LevelAllocation, factor: float, digits: int | None = None) -> LevelNoises:
+    """The noise of each table on each level at a factor on all σ; rounded up to so many digits, if they are given."""
+    return tuple(
+        {
+            margin: choose_noise(sigma if digits is None else ceil_digits(sigma, digits))
+            for margin, precision in zip(lattice.margins, row.tolist(), strict=True)
+            if precision > 0
+            for sigma in [Fraction(factor * precision**-0.5)]
+        }
+        for row in allocation.precisions
+    )
+
+
+def _allocate_for_errors(
+    session: Session, wanted: HierarchyWanted, terms: ChargeTerms, confidence: float
+) -> tuple[LevelAllocation, LevelNoises]:
+    """The least cost at which every half-width is within its error; no less than the policy's least ε."""
+    lattice, spine = Lattice.of(wanted.sizes, wanted.margins), wanted.hierarchy.spine
+    step = Fraction(wanted.bounded.statistic.step_size(wanted.bounded.table))
+    errors = {key: float(error / step) for key, error in wanted.list_errors().items()}
+    units = dict.fromkeys(errors, NoiseParts(1.0, 1.0, 0.0, 0.0).half_width(confidence))
+    rebuilding = lattice.rebuilding.toarray()
+
+    def divide() -> LevelAllocation:
+        limits = [
+            LevelLimit(level, rebuilding[lattice.index[lattice.drop(margin)]], (error / units[level, margin]) ** 2)
+            for (level, margin), error in errors.items()
+        ]
+        return allocate_for_level_errors(spine.shapes, spine.paths, lattice.averaging, limits)
+
+    def find_noise(allocation: LevelAllocation, factor: float) -> dict[tuple[int, Margin], tuple[Any, Any]]:
+        noises = _scale_noises(lattice, allocation, factor, SIGMA_DIGITS)
+        tables = {f"{level} {margin}": (margin, (level,)) for level, margin in errors}
+        model = HierarchyModel(spine, wanted.columns, wanted.keys, tables, noises, confidence, step, len(spine.levels))
+        return {key: model.find_noise(*key) for key in errors}
+
+    def find_excess(allocation: LevelAllocation, factor: float) -> float:
+        found = find_noise(allocation, factor)
+        return max(float(found[key][1].max()) / error for key, error in errors.items())
+
+    found: list[tuple[float, LevelAllocation, float]] = []  # precision in all, allocation, factor
+    for _ in range(MAX_DIVISIONS):
+        allocation = divide()
+        factor = _fit_factor(partial(find_excess, allocation))
+        found.append((allocation.objective / factor**2, allocation, factor))
+        noise = find_noise(allocation, factor)
+        if any(variances.min() <= 0 for variances, _ in noise.values()):  # σ so small that next to nothing is drawn
+            break
+        units.update((key, float((widths / np.sqrt(variances)).max())) for key, (variances, widths) in noise.items())
+    _, allocation, factor = min(found, key=lambda each: each[0])
+    least, currency = session.table.least_epsilon, terms.currency
+    limit = least if currency.counts_epsilon else currency.amount(least, session.delta)
+    event = make_hierarchy_event(wanted, _scale_noises(lattice, allocation, factor, SIGMA_DIGITS))
+    if terms.compute_charge(event) < limit:  # narrower intervals than wanted, at the policy's least ε
+        factor = min(factor, _find_factor(wanted, lattice, allocation, terms, limit))
+    return allocation, _scale_noises(lattice, allocation, factor, SIGMA_DIGITS)
+
+
+def _fit_factor(find_excess: Callable[[float], float]) -> float:
+    """A factor on all σ at which the largest excess of a half-width over its error is at most 1, and close to it.
+
+    A half-width is about c·factor + d, where d comes from rounding to integers, so dividing the factor by the excess comes
+    closer from above. What is returned was tried.
+    """
+    factor = 1.0
+    for _ in range(MAX_TRIES):
+        excess = find_excess(factor)
+        if excess <= 1:
+            return factor
+        factor /= max(excess, 1 + LEAST_STEP)
+    raise QueryRefused("No noise that can be drawn makes the errors this small", "allow larger errors")
 
 
 def _weigh_residuals(wanted: HierarchyWanted, weigh: Weigh | Mapping[str, Number]) -> Any:
@@ -328,11 +398,19 @@ def _read_fixed(wanted: HierarchyWanted, measure: FixedNoise) -> LevelNoises:
                     margin = _find_margin(wanted, names, table)
                     if margin in found[number]:
                         raise BadParameter("measure", repr(table), f"measured twice on level `{level}`", "give one σ for it")
-                    found[number][margin] = choose_noise(read_positive(sigma, "measure"))
-    if not any(found):
+                    found[number][margin] = choose_noise(_read_sigma(sigma))
+    if not problems.found and not any(found):
         problems.add("measure", "empty", "nothing is measured", "give a σ for a table on a level")
     problems.raise_all()
     return tuple(found)
+
+
+def _read_sigma(sigma: "Number | str") -> Fraction:
+    if not isinstance(sigma, str):
+        return read_positive(sigma, "measure")
+    if not SIGMA_TEXT.fullmatch(sigma):
+        raise BadParameter("measure", repr(sigma), "neither a fraction nor a decimal", 'give a σ such as "7/2" or 3.5')
+    return read_positive(Fraction(sigma), "measure")
 
 
 def _find_margin(wanted: HierarchyWanted, names: Mapping[str, Margin], table: str | Sequence[str]) -> Margin:

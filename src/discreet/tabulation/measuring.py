@@ -47,10 +47,10 @@ def sum_cells(blocks: Iterable[CellBlock], sizes: Sequence[int], margins: Iterab
     largest = [a for a in by_length if not any(set(a) < set(b) for b in by_length)]
     tables = {margin: np.zeros(count_cells(sizes, margin), np.int64) for margin in largest}
     for block in blocks:
-        count = _choose_counting(block.counts)
+        count = choose_counting(block.counts)
         columns = [np.ascontiguousarray(block.codes[:, i]) for i in range(len(sizes))]
         for margin, table in tables.items():
-            table += count(_number_cells(columns, sizes, margin, len(block)), len(table))
+            table += count(number_cells(columns, sizes, margin, len(block)), len(table))
     found = {margin: table.reshape(shape_of(sizes, margin)) for margin, table in tables.items()}
     for margin in by_length:
         if margin not in found:
@@ -59,7 +59,7 @@ def sum_cells(blocks: Iterable[CellBlock], sizes: Sequence[int], margins: Iterab
     return found
 
 
-def _number_cells(columns: Sequence[Ints], sizes: Sequence[int], margin: Margin, rows: int) -> Ints:
+def number_cells(columns: Sequence[Ints], sizes: Sequence[int], margin: Margin, rows: int) -> Ints:
     """The number of the cell of a table that each row belongs to, the last column changing first."""
     if not margin:
         return np.zeros(rows, np.int64)
@@ -71,7 +71,7 @@ def _number_cells(columns: Sequence[Ints], sizes: Sequence[int], margin: Margin,
     return place
 
 
-def _choose_counting(counts: Ints) -> Callable[[Ints, int], Ints]:
+def choose_counting(counts: Ints) -> Callable[[Ints, int], Ints]:
     """How counts are added up by cell: as they are, or as doubles where these count exactly, which is quicker."""
     if (counts == 1).all():
         return lambda place, cells: np.bincount(place, minlength=cells)
@@ -111,8 +111,7 @@ class TabulationJob(Job[dict[Margin, Ints]]):
         self, executor: Executor, paid: Receipt, options: RunOptions, intervals: IntervalOptions
     ) -> dict[Margin, Ints]:
         """Read the cells once, sum them up, and add the noise that the receipt paid for."""
-        if paid.event != self.event or self.event != make_event(self.bounded, self.noises):
-            raise AssertionError("this receipt is for another tabulation")
+        paid.spend(make_event(self.bounded, self.noises))
         with executor.read(options.progress):
             exact = sum_cells(executor.engine.read_cells(self.bounded), self.sizes, self.noises)
         bits: Bits = SYSTEM if options.bits is None else options.bits

@@ -22,15 +22,16 @@ from discreet._numbers import (
     Number,
     ceil_digits,
     check_confidence,
+    format_down,
     format_up,
     largest_where,
     read_positive,
-    to_rational,
 )
-from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import smallest_epsilon
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.query.answer import IntervalOptions
+from discreet.query.calibrate import explain_raised_epsilon
 from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
 from discreet.session.executor import SEEDED, Execution, RunOptions
 from discreet.session.session import Session
@@ -38,17 +39,21 @@ from discreet.tabulation.allocation import Allocation, allocate, allocate_for_er
 from discreet.tabulation.intervals import CountNoise, ErrorModel, NoiseParts, choose_noise
 from discreet.tabulation.margins import Ints, Margin, count_cells
 from discreet.tabulation.measuring import TabulationJob, make_event, noise_to_json
+from discreet.tabulation.priced_plan import PricedPlan
 from discreet.tabulation.wanted import TablesLike, WantedTables, read_wanted
 
 SIGMA_DIGITS = 5
 """Digits of a σ."""
+
+MAX_WEIGHT_RATIO = 10**6
+"""A table whose weight is further below the largest is named: its noise is about a thousand times as large."""
 
 MAX_MEASURED_CELLS = 10_000_000
 """Cells of all measured tables together: they are held in memory, and recorded."""
 
 
 @dataclass(frozen=True)
-class TabulationPlan:
+class TabulationPlan(PricedPlan):
     """A tabulation with its noise and its cost: all that is known before it is charged."""
 
     session: Session
@@ -70,22 +75,6 @@ class TabulationPlan:
         return make_event(self.wanted.bounded, self.noises)
 
     @cached_property
-    def charge(self) -> Fraction:
-        """What the plan costs, in the account's currency."""
-        return to_rational(self.terms.compute_charge(self.event))
-
-    @property
-    def fits(self) -> bool:
-        """Whether that is within the plan's own budget. What remains of the account's is for the account to say."""
-        return self.charge <= self.terms.limit
-
-    @property
-    def cost(self) -> Cost:
-        """ε at δ, the charge, and what remains of the account's budget now."""
-        budget = self.session.account.budget
-        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
-
-    @cached_property
     def errors(self) -> ErrorModel:
         """The noise in every cell of every table."""
         return ErrorModel(self.sizes, self.noises)
@@ -102,6 +91,22 @@ class TabulationPlan:
     def step(self) -> Fraction:
         """What one step of the grid is worth: 1 for counts."""
         return Fraction(self.wanted.bounded.statistic.step_size(self.wanted.bounded.table))
+
+    def list_notes(self) -> tuple[str, ...]:
+        """What is not declared about the source, why the cost is another ε than was asked for, and what the budget does not
+        promise: as for a query."""
+        asked = self.terms.asked if self.wanted.tables[0].error is None else None
+        raised = [explain_raised_epsilon(self.session.table.least_epsilon)] if self.is_raised else []
+        notes = self.session.list_plan_notes(self.cost, asked, "these tables together", grouped=bool(self.wanted.columns))
+        return (*raised, *self._warn_of_weights(), *notes)
+
+    def _warn_of_weights(self) -> list[str]:
+        """Name tables that get next to nothing of the budget because of their weight."""
+        weights = {table.name: read_positive(table.weight, "weight") for table in self.wanted.tables}
+        if self.wanted.tables[0].error is not None or min(weights.values()) * MAX_WEIGHT_RATIO >= max(weights.values()):
+            return []
+        light = [name for name, weight in weights.items() if weight * MAX_WEIGHT_RATIO < max(weights.values())]
+        return [f"The weight of {', '.join(light)} is so small beside the largest that its cells hold little but noise."]
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides what is measured, as plain values."""
@@ -167,7 +172,8 @@ def _plan_by_weights(session: Session, wanted: WantedTables, terms: ChargeTerms,
     factor = terms.find_noise_factor(event_at, terms.limit, terms.estimate_noise_factor(event_at, terms.limit))
     if not factor < MAX_NOISE_FACTOR:
         raise QueryRefused(
-            f"ε = {format_up(terms.limit, 3)} is too small for these tables", "raise epsilon, or tabulate fewer columns"
+            f"ε = {format_up(terms.asked or terms.limit, 3)} is too small for these tables",
+            "raise epsilon, or tabulate fewer columns",
         )
     return TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
 
@@ -192,8 +198,10 @@ def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, 
         raise QueryRefused("No noise that can be drawn makes the errors this small", "allow larger errors")
     plan = TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
     if not plan.fits:
+        limit = terms.limit
+        given = limit if terms.currency.counts_epsilon else smallest_epsilon(terms.currency, limit, terms.delta)
         raise QueryRefused(
-            f"The errors cost ε = {format_up(plan.cost.exact_epsilon[1], 3)}, and ε = {format_up(terms.limit, 3)} is given",
+            f"The errors cost ε = {format_up(plan.sufficient_epsilon, 3)}, and ε = {format_down(given, 3)} is given",
             "allow larger errors, or raise epsilon",
         )
     return plan

@@ -23,7 +23,9 @@ unpaid. Three rules exclude it:
    root, as the answer of the paid debit: again the first record wins. Until then the folder is for the owner alone. From
    then on only parts with these hashes are read, published or estimated from. So if an old copy of an unfinished folder is
    put back in its place, parts are drawn anew that were never shown, as for a query whose answer was not recorded; and if
-   that is done after the record, they have other hashes, and are refused.
+   that is done after the record, they have other hashes, and are refused. So is a copy of an unfinished folder that is
+   continued beside it: of two sets of parts, the first that is recorded is the one that was paid for, and the other stays
+   closed to readers.
 
 **One state of the data.** Parts that were drawn before and after a crash must be of the same rows: a person who moved in
 between would be in two subtrees, and count twice. So a keyed hash of the exact cells of each part is kept beside it, under a
@@ -148,16 +150,32 @@ class Spool:
     def finish(self, names: Sequence[str]) -> dict[str, str]:
         """Delete what is private, and return the hash of each part."""
         hashes = {name: self.hash_part(name) for name in names}
+        self._delete_private()
+        return hashes
+
+    def _delete_private(self) -> None:
         private = self.folder / PRIVATE_FOLDER
         if private.exists():
             for each in private.iterdir():
                 each.unlink()
             private.rmdir()
         sync_folder(self.folder)
-        return hashes
+
+    def check_parts(self, recorded: Mapping[str, str]) -> None:
+        """Refuse a folder whose parts are not the recorded ones: a copy of one that was unfinished, or an older one.
+
+        Raises:
+            SourceRefused: a part is missing, or has another hash. Nothing in the folder was changed.
+        """
+        for name, expected in recorded.items():
+            if self.hash_part(name) != expected:
+                raise _refuse(f"{name}.npz is not the file that was recorded: its hash differs")
 
     def open_to_readers(self) -> None:
-        """Give the folder the rights of an ordinary one: its parts are recorded, and may be published."""
+        """Give the folder the rights of an ordinary one, once its parts are recorded and may be published. What is private
+        in it is deleted first: a copy from before the record has some."""
+        with _refuse_unwritable(self.folder):
+            self._delete_private()
         mask = os.umask(0)
         os.umask(mask)
         with suppress(OSError):

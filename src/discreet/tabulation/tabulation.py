@@ -57,16 +57,19 @@ class Tabulation(Mapping[str, TabulatedTable]):
     def __len__(self) -> int:
         return len(self.plan.wanted.tables)
 
+    @property
+    def display_note(self) -> str:
+        """What display values are, or why there are none."""
+        return NO_DISPLAY_NOTE if next(iter(self.tables.values())).display is None else DISPLAY_NOTE
+
     def list_notes(self) -> list[str]:
-        """What one unit can change, what intervals cover, and what display values are."""
-        first = next(iter(self.tables.values()))
+        """What one unit can change, what intervals cover, what display values are, its cost, and what is not declared."""
         covered = (
             f"Each interval covers the count of the rows that are kept, with {self.plan.confidence:.4g} confidence; "
             "`estimate` is unbiased and may be negative, and all tables add up."
         )
-        shown = NO_DISPLAY_NOTE if first.display is None else DISPLAY_NOTE
         paid = str(self.cost) if self.charged else self.cost.describe_free(f" (entry {self.reference.entry})")
-        return [explain_cells(self.plan.wanted.bounded), covered, shown, paid]
+        return [explain_cells(self.plan.wanted.bounded), covered, self.display_note, paid, *self.plan.list_notes()]
 
     def __repr__(self) -> str:
         lines = []

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import sqlglot
+
 from discreet._numbers import Number, read_positive
-from discreet.errors import BadParameter, QueryRefused
+from discreet.errors import BadParameter, DiscreetError, Problems, QueryRefused
 from discreet.query.ast import Query, quote_name
 from discreet.query.builder import Select
 from discreet.query.cells import BoundedCells, bound_cells
@@ -13,6 +15,9 @@ from discreet.query.parser import QueryLike, read_query
 from discreet.query.schema import Table
 from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
+
+TABLE_COLUMNS = frozenset(("estimate", "sd", "lower", "upper", "reliable", "display"))
+"""The columns that every table has beside those that it is by."""
 
 TOTAL = "total"
 """The name of the table of one cell, if it has no other."""
@@ -81,11 +86,85 @@ def read_wanted(
                 given, "given", "the query says it itself", "write it into the query, or give a list of tables"
             )
         return _read_sql(tables, session)
-    wanted = _list_tables(tables)
+    problems: list[DiscreetError] = []
+    wanted = _list_tables(tables, problems)
     names = list(dict.fromkeys(name for table in wanted for name in table.by))
-    query = read_query(_write_sql(names, columns or {}, where, weight, session.table), session.table)
-    bounded = bound_cells(query, session.table, session.neighbours)
+    computed = _check_computed(columns, names, session.table, problems)
+    wrong = {name: _find_name_problem(name, computed, session.table) for name in names}
+    problems += [*filter(None, wrong.values())]
+    if problems:
+        sound = [name for name in names if wrong[name] is None and _is_expression(computed.get(name, name))]
+        Problems([*problems, *_list_problems(sound, computed, where, weight, session)]).raise_all()
+    try:
+        bounded = _bound(names, computed, where, weight, session)
+    except (QueryRefused, BadParameter) as refused:
+        Problems(_list_problems(names, computed, where, weight, session) or [refused]).raise_all()
+        raise
     return WantedTables(wanted, tuple(tuple(sorted(map(names.index, table.by))) for table in wanted), bounded)
+
+
+def _bound(
+    names: Sequence[str], computed: Mapping[str, str], where: str | None, weight: str | None, session: Session
+) -> BoundedCells:
+    query = read_query(write_cells_sql(names, computed, where, weight, session.table), session.table)
+    return bound_cells(query, session.table, session.neighbours)
+
+
+def _list_problems(
+    names: Sequence[str], computed: Mapping[str, str], where: str | None, weight: str | None, session: Session
+) -> list[DiscreetError]:
+    """What is wrong with each column, with the condition and with the weight, looked at one by one."""
+    parts: list[tuple[str, str, list[str], str | None, str | None]] = [
+        ("columns" if name in computed else "", f"{name!r}: {computed.get(name)!r}", [name], None, None) for name in names
+    ]
+    parts += [("where", repr(where), [], where, None)] if where is not None else []
+    parts += [("weight", repr(weight), [], None, weight)] if weight is not None else []
+    found: list[DiscreetError] = []
+    for parameter, text, by, condition, added in parts:
+        try:
+            _bound(by, computed, condition, added, session)
+        except QueryRefused as refused:
+            is_placed = bool(parameter) and refused.line is not None  # a place in a text that the user did not write
+            found.append(BadParameter(parameter, text, refused.reason, refused.hint) if is_placed else refused)
+        except BadParameter as refused:
+            found.append(refused)
+    return found
+
+
+def _check_computed(
+    columns: Mapping[str, str] | None, names: Sequence[str], table: Table, problems: list[DiscreetError]
+) -> Mapping[str, str]:
+    if columns is not None and not isinstance(columns, Mapping):
+        given = f"of type {type(columns).__name__}"
+        problems.append(BadParameter("columns", given, "not columns by name", 'give columns={"decade": "age // 10"}'))
+    if not isinstance(columns, Mapping):
+        return {}
+    for name, text in columns.items():
+        if not _is_expression(text):
+            reason, hint = "not an expression in SQL", 'write columns={"decade": "age // 10"}'
+            problems.append(BadParameter("columns", f"{name!r}: {text!r}", reason, hint))
+        elif name not in names:
+            problems.append(BadParameter("columns", repr(name), "no table is by it", "leave it out, or add it to a table"))
+        elif name in table.columns:
+            reason = "the source has a column of this name, which would be hidden"
+            problems.append(BadParameter("columns", repr(name), reason, "name the computed column otherwise"))
+    return columns
+
+
+def _is_expression(text: object) -> bool:
+    try:
+        return isinstance(text, str) and sqlglot.parse_one(text, read="duckdb") is not None
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return False
+
+
+def _find_name_problem(name: str, computed: Mapping[str, str], table: Table) -> DiscreetError | None:
+    if name.lower() in TABLE_COLUMNS:
+        hint = f'define it with columns={{"{name}_of_rows": "{name}"}}, and take that'
+        return BadParameter("by", repr(name), "every table has a column of this name of its own", hint)
+    if name not in computed and name not in table.columns:
+        return QueryRefused(f"There is no column `{name}`", "take a column of the table, or define it with columns=")
+    return None
 
 
 def _read_sql(query: QueryLike, session: Session) -> WantedTables:
@@ -95,34 +174,60 @@ def _read_sql(query: QueryLike, session: Session) -> WantedTables:
     return WantedTables(wanted, bounded.margins, bounded)
 
 
-def _list_tables(tables: Iterable[TableLike] | Mapping[str, TableLike]) -> tuple[WantedTable, ...]:
+def _list_tables(
+    tables: Iterable[TableLike] | Mapping[str, TableLike], problems: list[DiscreetError]
+) -> tuple[WantedTable, ...]:
+    if not isinstance(tables, Iterable):
+        given = f"of type {type(tables).__name__}"
+        raise BadParameter("tables", given, "not a list of tables", 'give tables=[("sex", "age"), "region"]')
     named = isinstance(tables, Mapping)
     pairs = tables.items() if isinstance(tables, Mapping) else (("", table) for table in tables)
     found: list[WantedTable] = []
     for name, table in pairs:
-        one = table if isinstance(table, WantedTable) else WantedTable((table,) if isinstance(table, str) else tuple(table))
-        found.append(WantedTable(one.by, name, one.weight, one.error) if named else one)
-    if not found:
+        try:
+            one = _read_table(table)
+            found.append(WantedTable(one.by, name, one.weight, one.error) if named else one)
+        except BadParameter as wrong:
+            problems.append(wrong)
+    if not found and not problems:
         raise BadParameter("tables", "empty", "no table is wanted", 'give tables=[("sex", "age"), "region"]')
-    twice = [table.name for i, table in enumerate(found) if table.name in {each.name for each in found[:i]}]
-    if twice:
-        raise BadParameter(
-            "tables", repr(twice[0]), "two tables have this name", "name one of them otherwise, or leave it out"
-        )
-    errors = sum(table.error is not None for table in found)
-    if 0 < errors < len(found):
-        raise BadParameter(
-            "tables", f"{errors} of {len(found)} with an error", "noise is divided by errors or by weights, not by both",
-            "give every table an error, or none",
-        )  # fmt: skip
+    problems += list_table_problems(found)
     return tuple(found)
 
 
-def _write_sql(names: Sequence[str], columns: Mapping[str, str], where: str | None, weight: str | None, table: Table) -> str:
+def list_table_problems(tables: Sequence[WantedTable]) -> list[DiscreetError]:
+    """What is wrong with tables together: names that are the same, also where case is ignored; errors of some alone."""
+    problems: list[DiscreetError] = []
+    for i, table in enumerate(tables):
+        same = next((each.name for each in tables[:i] if each.name.lower() == table.name.lower()), None)
+        if same is not None:
+            reason = "two tables have this name" if same == table.name else f"on some disks it is the same as {same!r}"
+            problems.append(
+                BadParameter("tables", repr(table.name), reason, "name one of them otherwise, or leave it out")
+            )  # fmt: skip
+    errors = sum(table.error is not None for table in tables)
+    if 0 < errors < len(tables):
+        given, reason = f"{errors} of {len(tables)} with an error", "noise is divided by errors or by weights, not by both"
+        problems.append(BadParameter("tables", given, reason, "give every table an error, or none"))
+    return problems
+
+
+def _read_table(table: TableLike) -> WantedTable:
+    if isinstance(table, WantedTable):
+        return table
+    if isinstance(table, str):
+        return WantedTable((table,))
+    if not isinstance(table, list | tuple):
+        raise BadParameter(
+            "tables", repr(table), "not the columns of a table", 'give tables=[("sex", "age"), "region"]'
+        )  # fmt: skip
+    return WantedTable(tuple(table))
+
+
+def write_cells_sql(
+    names: Sequence[str], columns: Mapping[str, str], where: str | None, weight: str | None, table: Table
+) -> str:
     """The query for the cells. It is parsed as an analyst's: what is not allowed there is refused."""
-    unknown = [name for name in names if name not in columns and name not in table.columns]
-    if unknown:
-        raise QueryRefused(f"There is no column `{unknown[0]}`", "take a column of the table, or define it with columns=")
     computed = {name: f"({columns[name]})" if name in columns else quote_name(name) for name in names}
     items = [f"{text} AS {quote_name(name)}" for name, text in computed.items()]
     items.append("COUNT(*) AS n" if weight is None else f"SUM({weight}) AS n")

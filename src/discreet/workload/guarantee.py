@@ -8,7 +8,9 @@ is computed from these. So a reader who computes e^ε gets the number that is pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet._numbers import ceil_digits, format_down, format_up, to_rational
@@ -17,14 +19,15 @@ from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
+from discreet.ledger.certificate import certified_cost, read_certificate, read_entries
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
 from discreet.query.contribution import explain_sensitivity, list_clipped
-from discreet.query.schema import ROW_UNIT_NOTE
+from discreet.query.schema import ROW_UNIT_NOTE, parse_unit
 from discreet.query.series import has_histogram
 from discreet.session.session import Session
 from discreet.text import escape_markdown, format_markdown_code
-from discreet.units import Neighbours, describe_condition, describe_conditional
+from discreet.units import Invariant, Neighbours, describe_condition, describe_conditional, invariants_from_json
 from discreet.workload.planning import WorkloadPlan
 
 if TYPE_CHECKING:
@@ -32,6 +35,66 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_EPSILON = 600
 """Above this ε the factor e^ε is not written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom and which rows a page is about: what a session declares, or what a certificate states of it."""
+
+    unit: str
+    table: str
+    label: str | None
+    neighbours: Neighbours
+    invariants: tuple[Invariant, ...]
+    delta: Fraction  # of the account
+
+    @classmethod
+    def of(cls, session: Session | Subject) -> Subject:
+        """Return that of a session."""
+        if isinstance(session, Subject):
+            return session
+        table = session.table
+        return cls(table.unit, table.name, session.label, session.neighbours, session.invariants, session.delta)
+
+    @classmethod
+    def of_certificate(cls, certificate: Mapping[str, Any]) -> Subject:
+        """Return that of a certificate."""
+        stated = certificate["measurement"]
+        first = stated["plan"][0] if "plan" in stated else stated
+        [relation] = [each for each in Neighbours if each.definition == stated["neighbours"]]
+        opened, _, _ = read_entries(read_certificate(certificate))
+        invariants = invariants_from_json(stated["invariants"]) if "invariants" in stated else ()
+        return cls(stated["unit"], first["table"], first.get("label"), relation, invariants, opened.to_account(None).delta)
+
+
+def list_stated_lines(certificate: Mapping[str, Any], tables: int) -> list[str]:
+    """Return the lines of a guarantee page that say which ε and δ hold, as they follow from its certificate."""
+    subject, cost = Subject.of_certificate(certificate), certified_cost(certificate)
+    point = published_point(cost)
+    parts = [
+        describe_guarantee(subject, point, tables), describe_meaning(subject, point), describe_limits(subject, point),
+        describe_account(dict(certificate), cost, subject),
+    ]  # fmt: skip
+    return [line for part in parts for line in part.splitlines() if _states_guarantee(line)]
+
+
+def states_what_is_certified(text: str, certificate: Mapping[str, Any], tables: int) -> bool:
+    """Return whether a guarantee page says of ε and δ what follows from its certificate, and nothing else."""
+    _, *lines = text.splitlines()  # the title is the publisher's
+    expected = list_stated_lines(certificate, tables)
+    charge = f"{certified_cost(certificate).describe_charge()}. "
+    raised = explain_raised_epsilon(Fraction(1)).partition("ε")[0]
+    stated = [line for line in lines if _states_guarantee(line)]
+    others = [line for line in stated if line not in expected and not (CHARGED in line and charge in line)]
+    return all(line in stated for line in expected) and all(line.startswith(raised) for line in others)
+
+
+def _states_guarantee(line: str) -> bool:
+    return any(f"{symbol} =" in line or f"- {symbol}:" in line or f"{symbol} is" in line for symbol in "εδρμ")
+
+
+CHARGED = "and was charged as one plan, "
+"""What the sentence on the charge of a publication says."""
 
 
 def format_guarantee(
@@ -55,21 +118,21 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     return describe_guarantee(plan.session, _published_point(answers), len(plan.bounded_queries))
 
 
-def describe_guarantee(session: Session, point: Point, tables: int) -> str:
+def describe_guarantee(session: Session | Subject, point: Point, tables: int) -> str:
     """Say which ε and δ all tables have together, and for whom."""
-    table = session.table
-    label = "" if session.label is None else f", labelled {format_markdown_code(session.label)}"
+    about = Subject.of(session)
+    label = "" if about.label is None else f", labelled {format_markdown_code(about.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
-    assumption = "" if table.unit_columns else f" {ROW_UNIT_NOTE}"
+    assumption = "" if parse_unit(about.unit) else f" {ROW_UNIT_NOTE}"
     condition, conditional = "", ""
-    if session.invariants:
-        condition = f", **among data sets with the same {escape_markdown(describe_condition(session.invariants))}**"
-        conditional = f"\n\n{escape_markdown(describe_conditional(session.invariants))}"
+    if about.invariants:
+        condition = f", **among data sets with the same {escape_markdown(describe_condition(about.invariants))}**"
+        conditional = f"\n\n{escape_markdown(describe_conditional(about.invariants))}"
     return (
         f"All {tables} tables together are differentially private with **ε = "
         f"{format_up(point.epsilon, SHOWN_DIGITS)}**"
-        f"{delta}, for each **{escape_markdown(table.unit)}** as a whole{condition}. They are about the rows of "
-        f"{format_markdown_code(table.name)}{label}.{assumption}{conditional}"
+        f"{delta}, for each **{escape_markdown(about.unit)}** as a whole{condition}. They are about the rows of "
+        f"{format_markdown_code(about.table)}{label}.{assumption}{conditional}"
     )
 
 
@@ -85,13 +148,13 @@ def published_point(cost: Cost) -> Point:
 # -- what ε and δ mean ------------------------------------------------------------------------------------------------------
 
 
-def describe_meaning(session: Session, point: Point) -> str:
+def describe_meaning(session: Session | Subject, point: Point) -> str:
     """Say what ε and δ mean for one unit."""
-    unit = escape_markdown(session.table.unit)
-    replace = session.neighbours is Neighbours.REPLACE
+    about = Subject.of(session)
+    unit, replace = escape_markdown(about.unit), about.neighbours is Neighbours.REPLACE
     lines = ["## What it means\n", *(_explain_replace if replace else _explain_add_remove)(unit, point)]
-    if session.invariants:
-        counts = escape_markdown(describe_condition(session.invariants))
+    if about.invariants:
+        counts = escape_markdown(describe_condition(about.invariants))
         lines.append(f"- All of this is about other rows with the same {counts}; about others it says nothing.")
     if point.delta:
         lines.append("- δ: the probability of a conclusion may exceed this bound, but by no more than δ.")
@@ -163,9 +226,10 @@ def _clips_values(plan: WorkloadPlan) -> bool:
     return any(map(list_clipped, plan.bounded_queries))
 
 
-def describe_limits(session: Session, point: Point) -> str:
+def describe_limits(session: Session | Subject, point: Point) -> str:
     """Say what is not protected."""
-    unit = escape_markdown(session.table.unit)
+    about = Subject.of(session)
+    unit = escape_markdown(about.unit)
     three = group_privacy(point, 3)
     growth = ", and δ is multiplied by 1 + e^ε + … + e^((k−1)ε)" if point.delta else ""
     figures = f"ε = {format_up(three.epsilon, SHOWN_DIGITS)}" + (
@@ -175,7 +239,7 @@ def describe_limits(session: Session, point: Point) -> str:
     invariants = "".join(
         f"\n- The {escape_markdown(each.counts)}: it is exact and public, and so is what follows from it with other "
         f"knowledge, such as who is the only {unit} with a value."
-        for each in session.invariants
+        for each in about.invariants
     )
     return (
         "## What is not protected\n\n"
@@ -239,7 +303,7 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
     how = curve if answers.certified_delta else "by the sum over its queries"
     lines = [
         "## How it was made\n",
-        f"All noise was fixed before the first row was read, and was charged as one plan, {how}: "
+        f"All noise was fixed before the first row was read, {CHARGED}{how}: "
         f"{answers.cost.describe_charge()}. It is drawn exactly, as integers.",
     ]
     if plan.is_raised:
@@ -260,7 +324,7 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
     return "\n".join(lines)
 
 
-def describe_account(certificate: dict[str, Any], cost: Cost, session: Session) -> str:
+def describe_account(certificate: dict[str, Any], cost: Cost, session: Session | Subject) -> str:
     """Say what the account released so far, this publication included."""
     guarantee = certificate["guarantee"]
     so_far, account = guarantee["so_far"], escape_markdown(guarantee["account"])

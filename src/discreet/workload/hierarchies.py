@@ -10,7 +10,7 @@
     [tables.pyramid]
     by = ["decade", "sex"]
     levels = "all"                         # or a list of levels
-    weight = 2
+    weight = 2                             # or error = 25, or error = {county = 25, block = 60}, in every table
     [regions]
     lakeside = ["0100100001", "0100100002"]
     [measure.county]                       # optional: σ of what is measured on each level, in place of an allocation
@@ -21,21 +21,15 @@ name from the beginning: its measurements are drawn once, and an interrupted pub
 (`tabulation/spool.py`). It is complete when it has a guarantee.md.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from discreet._numbers import Number, format_up, read_decimal
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, Problems
 from discreet.folders import resolve_folder
-from discreet.ledger.certificate import make_certificate
-from discreet.ledger.chain import LedgerAccount
-from discreet.ledger.keys import load_key, resolve_key_path
 from discreet.noise import Bits
 from discreet.query.contribution import explain_sensitivity
 from discreet.session.executor import RunOptions
@@ -45,28 +39,27 @@ from discreet.tabulation.hierarchy_files import MEASUREMENTS_FOLDER
 from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, plan_hierarchy
 from discreet.tabulation.tables import DISPLAY_NOTE, NO_DISPLAY_NOTE
 from discreet.text import escape_markdown, format_markdown_code
-from discreet.workload.guarantee import (
-    describe_account,
-    describe_guarantee,
-    describe_limits,
-    describe_meaning,
-    published_point,
+from discreet.workload.guarantee import published_point
+from discreet.workload.spec import PlanOptions, parse_fields, parse_options, prefix_errors
+from discreet.workload.tabulated import (
+    GUARANTEE_FILE,
+    certify,
+    check_table_names,
+    describe_provenance,
+    format_measured,
+    format_page,
+    has_section,
+    load_signing_key,
+    read_columns,
+    read_computed,
+    read_workload,
+    require_table,
+    write_papers,
 )
-from discreet.workload.spec import (
-    NAME_PATTERN,
-    PlanOptions,
-    Problems,
-    load_toml,
-    parse_fields,
-    parse_options,
-    prefix_errors,
-    read_plan_file,
-)
-from discreet.workload.tabulations import CERTIFICATE_FILE, GUARANTEE_FILE, PLAN_FILE
 
 OWN_KEYS = {"hierarchy", "tables", "computed", "where", "weight", "regions", "measure"}
 HIERARCHY_FIELDS = {"geo", "nodes", "column", "lengths", "weigh", "stream"}
-TABLE_FIELDS = {"by", "levels", "weight"}
+TABLE_FIELDS = {"by", "levels", "weight", "error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,20 +80,16 @@ class HierarchyWorkload(PlanOptions):
     measure: FixedNoise | None = None
 
     def _check_names(self) -> None:
-        if not self.tables:
-            raise BadParameter("tables", "empty", "no table is wanted", 'write [tables.NAME] and by = ["column"]')
-        wrong = [table.name for table in self.tables if not NAME_PATTERN.fullmatch(table.name)]
-        if wrong:
-            raise BadParameter(
-                f"tables.{wrong[0]}", "given", "a table's name is also that of its files",
-                "take up to 60 letters, digits, - and _, beginning with a letter or digit",
-            )  # fmt: skip
+        check_table_names(table.name for table in self.tables)
 
     def plan(self) -> HierarchyPlan:
         """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
-        with prefix_errors("hierarchy"):
+        problems = Problems()
+        with problems.collect(), prefix_errors("hierarchy"):
             hierarchy = Hierarchy.read(self.geo, self.nodes, column=self.column, lengths=self.lengths)
-        session = self.open_session()
+        with problems.collect():
+            session = self.open_session()
+        problems.raise_all()
         counts_epsilon = session.account.budget.currency.counts_epsilon
         return plan_hierarchy(
             session, hierarchy, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None,
@@ -111,8 +100,7 @@ class HierarchyWorkload(PlanOptions):
 
 def has_hierarchy(path: "str | PathLike[str]") -> bool:
     """Whether a plan.toml has a hierarchy. What is wrong with it is said when it is read."""
-    plan = load_toml(read_plan_file(path), str(path), Problems())
-    return plan is not None and "hierarchy" in plan
+    return has_section(path, "hierarchy")
 
 
 def read_hierarchy_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | None" = None) -> HierarchyWorkload:
@@ -122,14 +110,7 @@ def read_hierarchy_workload(path: "str | PathLike[str]", beside: "str | PathLike
         BadParameter: the plan has a problem.
         PlanRefused: it has several, which are listed.
     """
-    text, problems = read_plan_file(path), Problems()
-    plan = load_toml(text, str(path), problems)
-    problems.raise_all()
-    assert plan is not None
-    workload = _parse_workload(plan, text, Path(path).parent if beside is None else Path(beside), problems)
-    problems.raise_all()
-    assert workload is not None
-    return workload
+    return read_workload(path, beside, _parse_workload)
 
 
 def _parse_workload(plan: dict[str, Any], text: str, beside: Path, problems: Problems) -> HierarchyWorkload | None:
@@ -142,50 +123,31 @@ def _parse_workload(plan: dict[str, Any], text: str, beside: Path, problems: Pro
                 hint = 'write geo = "nation > state > county"' if name == "geo" else 'write nodes = "geography.csv"'
                 raise BadParameter(f"hierarchy.{name}", "missing", "a hierarchy needs it", hint)
     tables: list[LevelTable] = []
-    for name, fields in _require_table(own.get("tables", {}), "tables", problems).items():
+    for name, fields in require_table(own.get("tables", {}), "tables", problems).items():
         with problems.collect(), prefix_errors(f"tables.{name}"):
             found = parse_fields(fields, f"tables.{name}", TABLE_FIELDS, beside, problems)
-            by, levels = found.get("by"), found.get("levels", "all")
-            if not isinstance(by, list) or not all(isinstance(each, str) for each in by):
-                raise BadParameter(
-                    "by", repr(by), "not a list of columns", 'write by = ["sex", "age"], or by = [] for totals'
-                )
+            by, levels = read_columns(found.get("by")), found.get("levels", "all")
             if not isinstance(levels, str) and not (isinstance(levels, list) and all(isinstance(x, str) for x in levels)):
                 raise BadParameter("levels", repr(levels), "not a list of levels", 'write levels = ["county"], or "all"')
-            tables.append(
-                LevelTable(tuple(by), levels if isinstance(levels, str) else tuple(levels), name, found.get("weight", 1))
-            )
-    computed = _require_table(own.get("computed", {}), "computed", problems)
-    regions = _require_table(own.get("regions", {}), "regions", problems)
-    measure = _require_table(own["measure"], "measure", problems) if "measure" in own else None
+            some = levels if isinstance(levels, str) else tuple(levels)
+            tables.append(LevelTable(by, some, name, found.get("weight", 1), found.get("error")))
+    computed = read_computed(own, problems)
+    regions = require_table(own.get("regions", {}), "regions", problems)
+    measure = require_table(own["measure"], "measure", problems) if "measure" in own else None
     for level, sigmas in (measure or {}).items():
-        _require_table(sigmas, f"measure.{level}", problems)
-    texts = {f"computed.{name}": each for name, each in computed.items()} | {
-        name: own[name] for name in ("where", "weight") if name in own
-    }
-    for key, value in texts.items():
-        if not isinstance(value, str) or not value:
-            with problems.collect():
-                raise BadParameter(key, repr(value), "not a text", f'write {key.rpartition(".")[2]} = "…"')
-    if problems.found:
-        return None
-    nodes = geography.pop("nodes")
-    lengths = geography.pop("lengths", None)
-    with problems.collect():
-        return HierarchyWorkload(
-            nodes=beside / nodes if isinstance(nodes, str) else nodes, tables=tuple(tables), computed=computed,
-            lengths=None if lengths is None else tuple(lengths), where=own.get("where"), weight=own.get("weight"),
-            regions=regions, measure=measure, text=text, **geography, **top, **budget,
-        )  # fmt: skip
+        require_table(sigmas, f"measure.{level}", problems)
+    if isinstance(geography.get("nodes"), str):
+        geography["nodes"] = beside / geography["nodes"]
+    if not problems.found:
+        with problems.collect():
+            return HierarchyWorkload(
+                tables=tuple(tables), computed=computed, where=own.get("where"), weight=own.get("weight"), regions=regions,
+                measure=measure, text=text, **geography, **top, **budget,
+            )  # fmt: skip
+    if {"geo", "nodes"} <= geography.keys():  # what is wrong with the hierarchy is said at once with the rest
+        with problems.collect(), prefix_errors("hierarchy"):
+            Hierarchy.read(**{name: geography.get(name) for name in ("geo", "nodes", "column", "lengths")})  # type: ignore[arg-type]
     return None
-
-
-def _require_table(value: Any, key: str, problems: Problems) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    with problems.collect():
-        raise BadParameter(key, repr(value), "not a table", f"write [{key}]")
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,20 +181,14 @@ def publish_hierarchy(
     """
     workload = plan if isinstance(plan, HierarchyWorkload) else read_hierarchy_workload(plan)
     found = workload.plan() if solved is None else solved
-    if fresh and (workload.ledger is None or workload.id is None):
-        reason = "without an id a retry cannot be distinguished from a new publication"
-        raise BadParameter("fresh", "given", reason, "give budget.id too")
-    signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
+    signing_key = load_signing_key(workload, fresh, key)
     folder = resolve_folder(Path(to))
     _check_folder(folder, force)
     tabulation = execute_hierarchy(found, folder, RunOptions(bits, progress, workload.id, fresh))
     tabulation.write()
-    certificate = None if signing_key is None else certify_hierarchy(tabulation, signing_key)
-    if certificate is not None:
-        _write_text(folder / CERTIFICATE_FILE, json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
-    if workload.text:
-        _write_text(folder / PLAN_FILE, workload.text)
-    _write_text(folder / GUARANTEE_FILE, format_hierarchy_guarantee(workload.title, tabulation, certificate))
+    certificate = None if signing_key is None else certify(tabulation, signing_key)
+    page = format_hierarchy_guarantee(workload.title, tabulation, certificate)
+    write_papers(folder, workload.text, page, certificate)
     return HierarchyPublication(folder, tabulation)
 
 
@@ -246,39 +202,18 @@ def _check_folder(folder: Path, force: bool) -> None:
         raise BadParameter("folder", str(folder), "it exists, and holds no measurements", "name another folder")
 
 
-def certify_hierarchy(tabulation: HierarchyTabulation, signing_key: Any) -> dict[str, Any]:
-    """Return the certificate of the measurements (release.json): the plan, the hash of each part, and their Merkle root."""
-    account, reference = tabulation.plan.session.account, tabulation.reference
-    if not isinstance(account, LedgerAccount):
-        raise BadParameter("tabulation", "not recorded", "only a ledger's answers have a certificate", "use a ledger")
-    return make_certificate(
-        account, reference.entry, measurement=reference.measurement, answer=reference.record,
-        software=f"discreet {version('discreet')}", key=signing_key, tainted=tabulation.tainted,
-    )  # fmt: skip
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
-
-
 # -- the guarantee page -----------------------------------------------------------------------------------------------------
 
 
 def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, certificate: dict[str, Any] | None) -> str:
     """Write the guarantee page of a hierarchy."""
     plan = tabulation.plan
-    session, point, spine = plan.session, published_point(tabulation.cost), plan.wanted.hierarchy.spine
+    spine = plan.wanted.hierarchy.spine
     levels = ", ".join(
         f"{size:,} of {format_markdown_code(level)}" for level, size in zip(spine.levels, spine.sizes, strict=True)
     )
     confidence = f"{format_up(100 * read_decimal(plan.confidence), 4)}%"
-    parts = [
-        f"# {escape_markdown(title or 'A tabulation')}: privacy guarantee",
-        describe_guarantee(session, point, sum(len(each) for each in plan.wanted.by_level)),
-        describe_meaning(session, point),
-        "## Contribution bounding\n\nBefore anything was added up, and once for all levels and tables:\n\n"
-        f"- {escape_markdown(explain_sensitivity(plan.wanted.bounded))}",
-        describe_limits(session, point),
+    sections = [
         "## How to read the tables\n\n"
         f"Nodes, from the top down: {levels}. Their list is public; rows that lie in none of them are not counted. "
         "`estimate` is the least-squares estimate from all measured tables of all levels: it is unbiased, may be negative, "
@@ -288,9 +223,14 @@ def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, cert
         f"{escape_markdown(DISPLAY_NOTE if plan.model.display_columns else NO_DISPLAY_NOTE)}",
         _describe_tables(plan),
         _describe_measured(plan, tabulation),
-        _describe_provenance(tabulation, certificate),
+        describe_provenance(tabulation, certificate, sum_over="levels and tables", drawn="as integers, once"),
     ]
-    return "\n\n".join(parts) + "\n"
+    bounding = (
+        "Before anything was added up, and once for all levels and tables:\n\n"
+        f"- {escape_markdown(explain_sensitivity(plan.wanted.bounded))}"
+    )
+    tables = sum(len(each) for each in plan.wanted.by_level)
+    return format_page(title, plan.session, published_point(tabulation.cost), tables, bounding, sections)
 
 
 def _describe_tables(plan: HierarchyPlan) -> str:
@@ -318,29 +258,5 @@ def _describe_measured(plan: HierarchyPlan, tabulation: HierarchyTabulation) -> 
         "|---|---|---|---:|",
     ]
     for each in plan.describe()["measured"]:
-        by = ", ".join(format_markdown_code(columns[i]) for i in each["margin"]) or "everybody"
-        lines.append(
-            f"| {format_markdown_code(each['level'])} | {by} | {each['law']} | {float(Fraction(each['sigma'])):.6g} |"
-        )
-    return "\n".join(lines)
-
-
-def _describe_provenance(tabulation: HierarchyTabulation, certificate: dict[str, Any] | None) -> str:
-    cost, certified = tabulation.cost, tabulation.plan.terms.certified_delta
-    curve = f"by the certified privacy curve of the whole plan at δ = {format_up(certified, 3)}"
-    lines = [
-        "## How it was made\n",
-        "All noise was fixed before the first row was read, and was charged as one plan, "
-        f"{curve if certified else 'by the sum over levels and tables'}: {cost.describe_charge()}. "
-        "It is drawn exactly, as integers, once.",
-    ]
-    if certificate is None:
-        lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
-    else:
-        lines.append(
-            "`release.json` is the certificate of the measurements, signed by the ledger; `discreet verify` checks it."
-        )
-        lines.append(describe_account(certificate, cost, tabulation.plan.session))
-    if tabulation.tainted:
-        lines.append("\n**Made with seeded bits: for tests, never for publication.**")
+        lines.append(f"| {format_markdown_code(each['level'])} | {format_measured(each, columns)}")
     return "\n".join(lines)

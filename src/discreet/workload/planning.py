@@ -38,7 +38,7 @@ from discreet.accounting.currencies import (
     certified_epsilon,
     smallest_epsilon,
 )
-from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable, QueryRefused
+from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable, Problems, QueryRefused
 from discreet.events import Composition, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.paths import exists, is_postgres
@@ -60,7 +60,6 @@ from discreet.session.charging import MAX_NOISE_FACTOR, RELATIVE_TOLERANCE, Char
 from discreet.session.session import Session
 from discreet.workload.spec import (
     PLACEHOLDERS,
-    Problems,
     Workload,
     WorkloadQuery,
     parse_sound_parts,

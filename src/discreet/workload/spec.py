@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from discreet._numbers import Number, check_confidence, read_decimal, read_positive
 from discreet.accounting.currencies import Currency, Pure, parse_currency
-from discreet.errors import BadParameter, DiscreetError, PlanRefused, QueryRefused, SourceQuarantined, SourceRefused
+from discreet.errors import BadParameter, Problems, QueryRefused, SourceQuarantined, SourceRefused
 from discreet.ledger.account import Account
 from discreet.ledger.memory import create_budget
 from discreet.paths import read_text
@@ -50,30 +50,6 @@ def prefix_errors(key: str) -> Iterator[None]:
         raise QueryRefused(f"{key}: {refused.reason}", refused.hint, refused.line, refused.column) from None
     except BadParameter as wrong:
         raise BadParameter(f"{key}.{wrong.name}", wrong.value, wrong.reason, wrong.hint) from None
-
-
-class Problems:
-    """The problems of a plan, collected so that all of them can be listed at once."""
-
-    def __init__(self) -> None:
-        self.found: list[DiscreetError] = []
-
-    @contextmanager
-    def collect(self) -> Iterator[None]:
-        """Keep what the body refuses, and go on after it."""
-        try:
-            yield
-        except PlanRefused as refused:
-            self.found += refused.problems
-        except DiscreetError as problem:
-            self.found.append(problem)
-
-    def raise_all(self) -> None:
-        """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
-        if len(self.found) == 1:
-            raise self.found[0]
-        if self.found:
-            raise PlanRefused(self.found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,10 @@ the table is INVALID; if it does, the verdict names the rows that are missing an
 import csv
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -22,27 +23,38 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from discreet._numbers import format_up, read_decimal
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import compose
 from discreet.formats import to_csv
 from discreet.ledger.chain import Ledger
+from discreet.ledger.entries import to_canonical_json
 from discreet.ledger.verify import CheckedClaim, Verification, verify
 from discreet.paths import read_text
 from discreet.query.cells import KeyProduct
 from discreet.query.record import from_record, hash_keys
 from discreet.query.validate import INTERVAL_SUFFIXES
-from discreet.tabulation.files import MEASUREMENTS_FILE, Measurements, reproduce
+from discreet.tabulation.files import MEASUREMENTS_FILE, Measurements, Reproduction, reproduce
 from discreet.tabulation.hierarchy import hash_nodes
-from discreet.tabulation.hierarchy_files import HierarchyMeasurements, reproduce_hierarchy
+from discreet.tabulation.hierarchy_files import HierarchyMeasurements, HierarchyReproduction, reproduce_hierarchy
 from discreet.tabulation.measuring import noise_from_json, noise_to_json, unpack
+from discreet.workload.guarantee import states_what_is_certified
 from discreet.workload.publishing import GUARANTEE_FILE, make_table
+from discreet.workload.tabulations import describe_files
 
-NOT_SIGNED = "that the names of the files, the charts, guarantee.md and plan.toml describe these tables: they are not signed"
-NOT_SIGNED_KEYS = (
-    "that the names of tables and columns in measurements.json, guarantee.md and plan.toml are those that were measured: "
-    "the keys and the noisy numbers are signed, and these are not"
+NOT_SIGNED = (
+    "that the names of the files, the charts, plan.toml and the words of guarantee.md describe these tables: they are not "
+    "signed"
 )
-NOT_COMPARED_CSV = "that the CSV files of a hierarchy hold what its Parquet files do"
+NOT_SIGNED_KEYS = (
+    "that the names of tables and columns and the notes in measurements.json, guarantee.md and plan.toml are those of what "
+    "was measured: the keys and the noisy numbers are signed, and these are not"
+)
+NOT_SIGNED_REGIONS = "that regions consist of the nodes that their names promise: measurements.json lists them, unsigned"
+NOT_COMPARED_PAGE = "that guarantee.md states the ε, δ and σ of the certificate: it is not compared"
+NOT_SIGNED_WORDS = (
+    "that guarantee.md and the notes of measurements.json describe the bounding and the source: they are not signed"
+)
 VIEWS = "that the query of {names} left out the other rows or columns of the signed answers, or widened their intervals"
 
 
@@ -104,6 +116,7 @@ def _compare_tables(folder: Path, certificate: Any) -> tuple[list[CheckedClaim],
                 unchecked.append(f"whether the query of {file.name} left out the {rows} that it lacks")
         complete = len(named) == len(signed)
         claims.append(CheckedClaim(f"there is one {suffix} file for each signed answer", complete))
+    claims += _compare_page(folder, certificate, len(signed))
     return claims, [NOT_SIGNED, *([VIEWS.format(names=", ".join(views))] if views else [])], unchecked
 
 
@@ -125,11 +138,45 @@ def _compare_tabulation(folder: Path, certificate: Any) -> tuple[list[CheckedCla
         reproduced = reproduce(folder)
     except (DiscreetError, AttributeError, KeyError, TypeError, ValueError, zlib.error):
         return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
-    follows = f"follows from the measurements, with intervals of {100 * found.confidence:.6g}%"
-    claims += [CheckedClaim(f"{name} {follows}", True) for name in reproduced.same]
-    claims += [CheckedClaim(f"{name} {follows}", False) for name in (*reproduced.different, *reproduced.missing)]
-    claims += [CheckedClaim(f"{name} is a table of the measurements", False) for name in reproduced.unknown]
-    return claims, [NOT_SIGNED_KEYS], []
+    claims += _list_claims(reproduced, found.confidence)
+    claims += _compare_page(folder, certificate, len(found.tables))
+    files, page = describe_files(reproduced.tables, found.columns, found.noises), _read_page(folder)
+    rows = [line for each in files for line in each.splitlines() if line.startswith("|")]
+    confidence = f"with probability ≥ {format_up(100 * read_decimal(found.confidence), 4)}%;"
+    is_stated = (
+        all(each in page for each in (*files, confidence))
+        and [line for line in page.splitlines() if line.startswith("|")] == rows
+    )
+    claims.append(CheckedClaim(f"{GUARANTEE_FILE} states the errors of the tables and the σ that was signed", is_stated))
+    return claims, [NOT_SIGNED_KEYS, NOT_SIGNED_WORDS], []
+
+
+def _list_claims(reproduced: Reproduction | HierarchyReproduction, confidence: float) -> list[CheckedClaim]:
+    """What is claimed of each file of a tabulation."""
+    follows = f"follows from the measurements, with intervals of {100 * confidence:.6g}%"
+    wrong = (*reproduced.different, *reproduced.missing)
+    return [
+        *(CheckedClaim(f"{name} {follows}", True) for name in reproduced.same),
+        *(CheckedClaim(f"{name} {follows}", False) for name in wrong),
+        *(CheckedClaim(f"{name} is a table of the measurements", False) for name in reproduced.unknown),
+    ]
+
+
+def _compare_page(folder: Path, certificate: Any, tables: int) -> list[CheckedClaim]:
+    """What the guarantee page says of ε and δ follows from the certificate."""
+    try:
+        is_stated = states_what_is_certified(_read_page(folder), certificate, tables)
+    except (DiscreetError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        is_stated = False
+    return [CheckedClaim(f"{GUARANTEE_FILE} states the ε and δ that follow from the certificate", is_stated)]
+
+
+def _read_page(folder: Path) -> str:
+    """Return the guarantee page; nothing if it cannot be read."""
+    try:
+        return read_text(folder / GUARANTEE_FILE, lambda reason: BadParameter("folder", GUARANTEE_FILE, reason, "allow it"))
+    except DiscreetError:
+        return ""
 
 
 def _compare_hierarchy(folder: Path, certificate: Any) -> tuple[list[CheckedClaim], list[str], list[str]]:
@@ -143,21 +190,26 @@ def _compare_hierarchy(folder: Path, certificate: Any) -> tuple[list[CheckedClai
             for margin, noise in noises.items()
         ]
         keys = KeyProduct((tuple(model.spine.nodes[-1].tolist()), *model.keys))
-        is_same = all(described[name] == signed[name] for name in ("spool", "root", "parts")) and (
+        is_same = all(described[name] == signed[name] for name in ("spool", "root", "parts", "step")) and (
             stated["measured"] == noises
             and stated["keys"] == hash_keys(keys)
             and stated["nodes"] == hash_nodes(model.spine)
             and stated["stream_level"] == model.stream_level
+            and found.plan == _hash_plan(stated)
+            and list(model.columns) == signed["columns"]
         )
         claims = [CheckedClaim("measurements/ holds what was signed, with its Merkle root", bool(is_same))]
         reproduced = reproduce_hierarchy(folder)
-    except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
+    except (DiscreetError, AttributeError, LookupError, TypeError, ValueError, ArithmeticError):
         return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
-    claims += [CheckedClaim(f"{name} follows from the measurements", True) for name in reproduced.same]
-    wrong = (*reproduced.different, *reproduced.missing)
-    claims += [CheckedClaim(f"{name} follows from the measurements", False) for name in wrong]
-    claims += [CheckedClaim(f"{name} is a table of the measurements", False) for name in reproduced.unknown]
-    return claims, [NOT_SIGNED_KEYS, NOT_COMPARED_CSV], []
+    regions = [NOT_SIGNED_REGIONS] if model.region_names else []
+    return [*claims, *_list_claims(reproduced, model.confidence)], [NOT_SIGNED_KEYS, NOT_COMPARED_PAGE, *regions], []
+
+
+def _hash_plan(measurement: Mapping[str, Any]) -> str:
+    """Return the hash of what a certificate says was measured: all but the folder, and the bits, which are no part of it."""
+    plan = {name: each for name, each in measurement.items() if name not in ("spool", "bits")}
+    return sha256(to_canonical_json(plan)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +224,7 @@ class _Match:
 
 def _read_queries(folder: Path) -> dict[str, str]:
     """Return the query of each table as the guarantee page states it, by the name of the table."""
-    try:
-        text = read_text(folder / GUARANTEE_FILE, lambda reason: BadParameter("folder", GUARANTEE_FILE, reason, "allow it"))
-    except DiscreetError:
-        return {}
+    text = _read_page(folder)
     line = re.compile(r"^\| \[([^]]+)\]\([^)]*\.csv\) \([^|]*\) \| (`+) ?(.*?) ?\2 \| ", re.MULTILINE)
     return {name: code.replace("\\|", "|") for name, _, code in line.findall(text)}
 

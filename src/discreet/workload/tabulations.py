@@ -14,48 +14,47 @@ measurements that they are estimated from (`tabulation/files.py`), the guarantee
 of the measurements.
 """
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from discreet._numbers import format_up, read_decimal
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError, Problems
 from discreet.folders import create_folder, resolve_folder
-from discreet.ledger.certificate import make_certificate
-from discreet.ledger.chain import LedgerAccount
-from discreet.ledger.keys import load_key, resolve_key_path
 from discreet.noise import Bits
 from discreet.query.cells import explain_cells
+from discreet.session.connect import open_account, open_session
 from discreet.session.executor import RunOptions
+from discreet.session.options import SourceOptions
 from discreet.tabulation.files import DESCRIPTION_FILE, MEASUREMENTS_FILE, Measurements, write_tables
+from discreet.tabulation.intervals import CountNoise
+from discreet.tabulation.margins import Margin
+from discreet.tabulation.measuring import noise_to_json
 from discreet.tabulation.plan import TabulationPlan, plan_tabulation
+from discreet.tabulation.tables import TabulatedTable
 from discreet.tabulation.tabulation import Tabulation, execute_tabulation
-from discreet.tabulation.wanted import WantedTable
+from discreet.tabulation.wanted import WantedTable, list_table_problems, read_wanted
 from discreet.text import escape_markdown, format_markdown_code
-from discreet.workload.guarantee import (
-    describe_account,
-    describe_guarantee,
-    describe_limits,
-    describe_meaning,
-    published_point,
-)
-from discreet.workload.spec import (
-    NAME_PATTERN,
-    PlanOptions,
-    Problems,
-    load_toml,
-    parse_fields,
-    parse_options,
-    prefix_errors,
-    read_plan_file,
+from discreet.workload.guarantee import published_point
+from discreet.workload.spec import NAME_PATTERN, PLACEHOLDERS, PlanOptions, parse_fields, parse_options, prefix_errors
+from discreet.workload.tabulated import (
+    GUARANTEE_FILE,
+    certify,
+    describe_provenance,
+    format_measured,
+    format_page,
+    has_section,
+    load_signing_key,
+    read_columns,
+    read_computed,
+    read_workload,
+    require_table,
+    write_papers,
 )
 
-GUARANTEE_FILE, CERTIFICATE_FILE, PLAN_FILE = "guarantee.md", "release.json", "plan.toml"
 OWN_KEYS = {"tables", "computed", "where", "weight"}
 TABLE_FIELDS = {"by", "weight", "error"}
 
@@ -77,14 +76,7 @@ class TableWorkload(PlanOptions):
     def _check_names(self) -> None:
         if not self.tables:
             raise BadParameter("tables", "empty", "no table is wanted", 'write [tables.NAME] and by = ["column"]')
-        wrong = [table.name for table in self.tables if not NAME_PATTERN.fullmatch(table.name)]
-        if wrong:
-            raise BadParameter(
-                f"tables.{wrong[0]}", "given", "a table's name is also that of its files",
-                "take up to 60 letters, digits, - and _, beginning with a letter or digit",
-            )  # fmt: skip
-        if any(table.name.lower() == Path(DESCRIPTION_FILE).stem for table in self.tables):
-            raise BadParameter("tables.measurements", "given", "a file of every tabulation has this name", "take another")
+        Problems([*_list_name_problems(self.tables), *list_table_problems(self.tables)]).raise_all()
 
     def plan(self) -> TabulationPlan:
         """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
@@ -96,10 +88,22 @@ class TableWorkload(PlanOptions):
         )  # fmt: skip
 
 
+def _list_name_problems(tables: Sequence[WantedTable]) -> list[DiscreetError]:
+    """What is wrong with the names of tables, which are names of files."""
+    problems: list[DiscreetError] = []
+    for table in tables:
+        if not NAME_PATTERN.fullmatch(table.name):
+            hint = "take up to 60 letters, digits, - and _, beginning with a letter or digit"
+            problems.append(BadParameter(f"tables.{table.name}", "given", "a table's name is also that of its files", hint))
+        elif table.name.lower() == Path(DESCRIPTION_FILE).stem:
+            reason = "a file of every tabulation has this name"
+            problems.append(BadParameter(f"tables.{table.name}", "given", reason, "take another"))
+    return problems
+
+
 def has_tables(path: "str | PathLike[str]") -> bool:
     """Whether a plan.toml has tables in place of queries. What is wrong with it is said when it is read."""
-    plan = load_toml(read_plan_file(path), str(path), Problems())
-    return plan is not None and "tables" in plan
+    return has_section(path, "tables")
 
 
 def read_table_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | None" = None) -> TableWorkload:
@@ -109,15 +113,7 @@ def read_table_workload(path: "str | PathLike[str]", beside: "str | PathLike[str
         BadParameter: the plan has a problem.
         PlanRefused: it has several, which are listed.
     """
-    text, problems = read_plan_file(path), Problems()
-    plan = load_toml(text, str(path), problems)
-    if plan is None:
-        problems.raise_all()
-    assert plan is not None
-    workload = parse_table_workload(plan, text, Path(path).parent if beside is None else Path(beside), problems)
-    problems.raise_all()
-    assert workload is not None
-    return workload
+    return read_workload(path, beside, parse_table_workload)
 
 
 def parse_table_workload(plan: dict[str, Any], text: str, beside: Path, problems: Problems) -> TableWorkload | None:
@@ -133,45 +129,44 @@ def parse_table_workload(plan: dict[str, Any], text: str, beside: Path, problems
     )
     own = {name: top.pop(name) for name in OWN_KEYS & top.keys()}
     tables: list[WantedTable] = []
-    for name, fields in _require_table(own.get("tables", {}), "tables", problems).items():
-        with problems.collect(), prefix_errors(f"tables.{name}"):
-            found = parse_fields(fields, f"tables.{name}", TABLE_FIELDS, beside, problems)
-            tables.append(WantedTable(_read_columns(found.get("by")), name, found.get("weight", 1), found.get("error")))
-    computed = _require_table(own.get("computed", {}), "computed", problems)
-    for key, value in [*((f"computed.{name}", each) for name, each in computed.items()),
-                       *((name, own[name]) for name in ("where", "weight") if name in own)]:  # fmt: skip
-        if not isinstance(value, str) or not value:
-            with problems.collect():
-                raise BadParameter(key, repr(value), "not a text", f'write {key.rpartition(".")[2]} = "…"')
+    for name, given in require_table(own.get("tables", {}), "tables", problems).items():
+        tables += _parse_table(name, given, beside, problems)
+    computed = read_computed(own, problems)
+    asked: dict[str, Any] = {"computed": computed, "where": own.get("where"), "weight": own.get("weight")}
+    workload = None
+    with problems.collect():
+        stand_in = () if tables or not problems.found else (WantedTable((), "none"),)
+        workload = TableWorkload(tables=(*tables, *stand_in), text=text, **asked, **top, **budget)
     if problems.found:
+        _look_at_source(tables, asked, top, problems)
         return None
+    return workload
+
+
+def _parse_table(name: str, given: Any, beside: Path, problems: Problems) -> list[WantedTable]:
+    """Return a table, with what is sound of it; nothing if its columns are not."""
+    found = parse_fields(given, f"tables.{name}", TABLE_FIELDS, beside, problems)
+    by: tuple[str, ...] | None = None
+    with problems.collect(), prefix_errors(f"tables.{name}"):
+        by = WantedTable(read_columns(found.get("by"))).by
+    sound: dict[str, Any] = {}
+    for key in TABLE_FIELDS & found.keys() - {"by"}:
+        with problems.collect(), prefix_errors(f"tables.{name}"):
+            sound[key] = getattr(WantedTable((), name, **{key: found[key]}), key)
+    return [] if by is None else [WantedTable(by, name, **sound)]
+
+
+def _look_at_source(tables: list[WantedTable], asked: dict[str, Any], top: dict[str, Any], problems: Problems) -> None:
+    """Collect what is wrong with a refused plan beyond its file: its source, its columns, its condition. Nothing is read."""
+    if top.get("source") is PLACEHOLDERS["source"] or not tables:
+        return
+    options = SourceOptions(**{each.name: top[each.name] for each in fields(SourceOptions) if each.name in top})
     with problems.collect():
-        return TableWorkload(
-            tables=tuple(tables),
-            computed=computed,
-            where=own.get("where"),
-            weight=own.get("weight"),
-            text=text,
-            **top,
-            **budget,
-        )
-    return None
-
-
-def _require_table(value: Any, key: str, problems: Problems) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    with problems.collect():
-        raise BadParameter(key, repr(value), "not a table", f"write [{key}]")
-    return {}
-
-
-def _read_columns(by: Any) -> tuple[str, ...]:
-    if isinstance(by, str):
-        return (by,)
-    if not isinstance(by, list) or not all(isinstance(name, str) for name in by):
-        raise BadParameter("by", repr(by), "not a list of columns", 'write by = ["sex", "age"], or by = [] for the total')
-    return tuple(by)
+        session = open_session(options, *open_account(1, Fraction(1, 10**6), None, None, None))
+        texts = {name: text for name, text in asked["computed"].items() if isinstance(text, str)}
+        where, weight = (asked[name] if isinstance(asked[name], str) else None for name in ("where", "weight"))
+        numbered = [WantedTable(table.by, f"table_{i}") for i, table in enumerate(tables)]  # their names were looked at
+        read_wanted(session, numbered, columns=texts, where=where, weight=weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,37 +206,16 @@ def publish_tables(
     """
     workload = plan if isinstance(plan, TableWorkload) else read_table_workload(plan)
     found = workload.plan() if solved is None else solved
-    if fresh and (workload.ledger is None or workload.id is None):
-        reason = "without an id a retry cannot be distinguished from a new publication"
-        raise BadParameter("fresh", "given", reason, "give budget.id too")
-    signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
+    signing_key = load_signing_key(workload, fresh, key)
     folder = resolve_folder(Path(to))
     with create_folder(folder, GUARANTEE_FILE, force=force) as place:
         tabulation = execute_tabulation(found, RunOptions(bits, progress, workload.id, fresh))
         write_tables(place, tabulation.tables, spreadsheet=spreadsheet)
         Measurements.of(tabulation).write(place)
-        certificate = None if signing_key is None else certify_tabulation(tabulation, signing_key)
-        if certificate is not None:
-            _write_text(place / CERTIFICATE_FILE, json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
-        if workload.text:
-            _write_text(place / PLAN_FILE, workload.text)
-        _write_text(place / GUARANTEE_FILE, format_table_guarantee(workload.title, tabulation, certificate))
+        certificate = None if signing_key is None else certify(tabulation, signing_key)
+        page = format_table_guarantee(workload.title, tabulation, certificate)
+        write_papers(place, workload.text, page, certificate)
     return TablePublication(folder, tabulation)
-
-
-def certify_tabulation(tabulation: Tabulation, signing_key: Any) -> dict[str, Any]:
-    """Return the certificate of the measurements (release.json)."""
-    account, reference = tabulation.plan.session.account, tabulation.reference
-    if not isinstance(account, LedgerAccount):
-        raise BadParameter("tabulation", "not recorded", "only a ledger's answers have a certificate", "use a ledger")
-    return make_certificate(
-        account, reference.entry, measurement=reference.measurement, answer=reference.record,
-        software=f"discreet {version('discreet')}", key=signing_key, tainted=tabulation.tainted,
-    )  # fmt: skip
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 # -- the guarantee page -----------------------------------------------------------------------------------------------------
@@ -250,25 +224,20 @@ def _write_text(path: Path, text: str) -> None:
 def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict[str, Any] | None) -> str:
     """Write the guarantee page of a tabulation."""
     plan = tabulation.plan
-    session, point = plan.session, published_point(tabulation.cost)
-    parts = [
-        f"# {escape_markdown(title or 'A tabulation')}: privacy guarantee",
-        describe_guarantee(session, point, len(tabulation)),
-        describe_meaning(session, point),
-        "## Contribution bounding\n\nBefore anything was added up, and once for all tables:\n\n"
-        f"- {escape_markdown(explain_cells(plan.wanted.bounded))}",
-        describe_limits(session, point),
+    sections = [
         _describe_reading(tabulation),
-        _describe_tables(tabulation),
-        _describe_measured(plan),
-        _describe_provenance(tabulation, certificate),
+        *describe_files(tabulation.tables, plan.wanted.columns, plan.noises),
+        describe_provenance(tabulation, certificate, sum_over="its tables", drawn="as integers"),
     ]
-    return "\n\n".join(parts) + "\n"
+    notes = [explain_cells(plan.wanted.bounded), *plan.session.list_notes(grouped=bool(plan.wanted.columns))]
+    bounding = "Before anything was added up, and once for all tables:\n\n" + "\n".join(
+        f"- {escape_markdown(note)}" for note in notes
+    )
+    return format_page(title, plan.session, published_point(tabulation.cost), len(tabulation), bounding, sections)
 
 
 def _describe_reading(tabulation: Tabulation) -> str:
     confidence = f"{format_up(100 * read_decimal(tabulation.plan.confidence), 4)}%"
-    *_, shown, _ = tabulation.list_notes()
     return (
         "## How to read the tables\n\n"
         "`estimate` is the least-squares estimate from all measured tables: it is unbiased, may be negative, and the "
@@ -276,13 +245,20 @@ def _describe_reading(tabulation: Tabulation) -> str:
         f"contains the count of the rows that are kept with probability ≥ {confidence}; that is proven for the noise that "
         "was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
         "estimate.\n\n"
-        f"{escape_markdown(shown)}"
+        f"{escape_markdown(tabulation.display_note)}"
     )
 
 
-def _describe_tables(tabulation: Tabulation) -> str:
+def describe_files(
+    tables: Mapping[str, TabulatedTable], columns: Sequence[str], noises: Mapping[Margin, CountNoise]
+) -> tuple[str, str]:
+    """Say which tables there are, and with which noise they were measured: what anybody can say who has the measurements."""
+    return _describe_tables(tables), _describe_measured(columns, noises)
+
+
+def _describe_tables(tables: Mapping[str, TabulatedTable]) -> str:
     lines = ["## The tables\n", "| table | by | cells | reliable | sd | half-width |", "|---|---|---:|---:|---:|---:|"]
-    for name, table in tabulation.items():
+    for name, table in tables.items():
         by = ", ".join(map(format_markdown_code, table.columns)) or "everybody"
         reliable = int(table.reliable.sum())
         lines.append(
@@ -291,8 +267,7 @@ def _describe_tables(tabulation: Tabulation) -> str:
     return "\n".join(lines)
 
 
-def _describe_measured(plan: TabulationPlan) -> str:
-    columns = plan.wanted.columns
+def _describe_measured(columns: Sequence[str], noises: Mapping[Margin, CountNoise]) -> str:
     lines = [
         "## What was measured\n",
         f"`{MEASUREMENTS_FILE}` holds the noisy tables that were paid for, and `{DESCRIPTION_FILE}` says what they are. "
@@ -300,28 +275,6 @@ def _describe_measured(plan: TabulationPlan) -> str:
         "| measured by | noise | σ |",
         "|---|---|---:|",
     ]
-    for each in plan.describe()["measured"]:
-        by = ", ".join(format_markdown_code(columns[i]) for i in each["margin"]) or "everybody"
-        lines.append(f"| {by} | {each['law']} | {float(Fraction(each['sigma'])):.6g} |")
-    return "\n".join(lines)
-
-
-def _describe_provenance(tabulation: Tabulation, certificate: dict[str, Any] | None) -> str:
-    cost, certified = tabulation.cost, tabulation.plan.terms.certified_delta
-    curve = f"by the certified privacy curve of the whole plan at δ = {format_up(certified, 3)}"
-    lines = [
-        "## How it was made\n",
-        "All noise was fixed before the first row was read, and was charged as one plan, "
-        f"{curve if certified else 'by the sum over its tables'}: {cost.describe_charge()}. "
-        "It is drawn exactly, as integers.",
-    ]
-    if certificate is None:
-        lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
-    else:
-        lines.append(
-            "`release.json` is the certificate of the measurements, signed by the ledger; `discreet verify` checks it."
-        )
-        lines.append(describe_account(certificate, cost, tabulation.plan.session))
-    if tabulation.tainted:
-        lines.append("\n**Made with seeded bits: for tests, never for publication.**")
+    measured = ({"margin": margin, **noise_to_json(noise)} for margin, noise in noises.items())
+    lines += [f"| {format_measured(each, columns)}" for each in measured]
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """The numbers behind each figure, against the textbooks' figures or an independent computation."""
 
+from fractions import Fraction
 from functools import cache
 from math import comb, e, exp, log, sqrt
 
@@ -8,9 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet import Gaussian
+from discreet import epsilon as certified
 from discreet.lab import FIGURES
 from discreet.lab.figures import Numbers
 from discreet.lab.figures.noise import RUNS, SIZES
+from discreet.lab.figures.training import CLIP, EPSILONS, GRID, RATE, _invent_people, _train, training_sigma
+from discreet.testing import seeded_bits
 
 SIGMAS = 7.5  # the bits are seeded, so a comparison always holds; with fresh bits it would fail once in 10¹³
 
@@ -356,9 +361,39 @@ def test_k_anonymity() -> None:
     assert not set(n["absent from the first"].tolist()) & {row[3] for row in n["first"].tolist()}
 
 
+def test_training() -> None:
+    n = numbers("training")
+    mean, exact, commoner = n["private, mean of 15 runs"], n["without noise"][0], n["always the commoner answer"][0]
+    assert commoner < exact - 0.05, "there is something to learn"
+    assert mean[-1] > exact - 0.02, "ε = 10 is as good as no noise"
+    assert mean[0] < exact - 0.1, "ε = 0.02 is not"
+    assert (np.diff(mean) > -0.02).all()
+    assert (n["worst run"] <= mean).all()
+
+
+def test_training_pays_what_it_says() -> None:
+    delta = Fraction(1, 10**6)
+    for epsilon in EPSILONS:
+        sigma = training_sigma(epsilon, delta, 30)
+        paid = certified(Gaussian(sigma).event(1) * 30, delta)
+        assert paid.upper == pytest.approx(epsilon, rel=1e-5)
+        assert certified(Gaussian(sigma / sqrt(30)).event(1) * 30, delta).lower > epsilon, "σ for one step is too little"
+
+
+def test_the_gradients_of_training_are_clipped() -> None:
+    """One more person, however far off, moves the sum of truncated gradients by at most the clipping norm."""
+    people, answers = _invent_people(50, seeded_bits(1))
+    step = RATE * CLIP / GRID
+    without = _train(people, answers, 1, 0, 1, seeded_bits(1)) * len(people)
+    for answer in (0.0, 1.0):
+        more, said = np.vstack([people, np.full(5, 1e6)]), np.append(answers, answer)
+        moved = (_train(more, said, 1, 0, 1, seeded_bits(1)) * len(more) - without) / step
+        assert 0.5 * GRID < np.linalg.norm(moved) <= GRID * (1 + 1e-9)
+
+
 def test_every_figure_has_a_test() -> None:
     names = "laplace-gaussian composition-100 composition-10000 averaging noise-l1 noise-l2 variants indistinguishable " \
-        "laplace-densities coin-sd coin-histogram exp-bounds k-anonymity orders growth bad-set cells"  # fmt: skip
+        "laplace-densities coin-sd coin-histogram exp-bounds k-anonymity orders growth bad-set cells training"  # fmt: skip
     assert list(FIGURES) == names.split()
     tested = {name for name in globals() if name.startswith("test_")}
     for name in FIGURES:

@@ -68,7 +68,9 @@ CASES: dict[str, tuple[nn.Module, RowKind]] = {
 }
 
 
-def make_summer(model: nn.Module, kind: RowKind, clip: float = 1.0, chunk: int = 16, method: str | None = None) -> LocalSummer:
+def make_summer(
+    model: nn.Module, kind: RowKind, clip: float = 1.0, chunk: int = 16, method: str | None = None
+) -> LocalSummer:
     return LocalSummer(GradientModel.of(model, LOSS, clip, method), kind, chunk)  # type: ignore[arg-type]
 
 

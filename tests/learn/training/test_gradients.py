@@ -1,4 +1,4 @@
-"""What one record adds to a step's sum: an integer vector of norm at most 2³⁰, whatever the record and whoever else is there."""
+"""What one record adds to a step's sum: an integer vector of norm at most 2³⁰, whoever else is there."""
 
 import pytest
 import torch

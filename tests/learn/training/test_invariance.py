@@ -7,8 +7,8 @@ from torch import nn
 from discreet.errors import BadParameter
 from discreet.learn.training.bookkeeping import GradientModel
 from discreet.learn.training.invariance import RowKind, check_invariance
-from discreet.learn.training.summing import ChildSummer, make_invariance_error, open_summer
 from discreet.learn.training.rows import TrainingRows
+from discreet.learn.training.summing import ChildSummer, make_invariance_error, open_summer
 from tests.learn.training.models import CASES, F32, LOSS, Centred, make_mlp, make_summer, sum_of
 
 SETTINGS = {"loss": LOSS, "clip": 1.0, "method": None}

@@ -12,7 +12,8 @@ from discreet import epsilon
 from discreet.accounting.currencies import Pure
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Subsampled
-from discreet.learn.training import PrivateTrainer, TrainingFailed, trainer as trainer_module
+from discreet.learn.training import PrivateTrainer, TrainingFailed
+from discreet.learn.training import trainer as trainer_module
 from discreet.learn.training.quantise import GRID_BITS
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import load_key
@@ -44,7 +45,9 @@ def without_noise(monkeypatch):
 def released_sum(trainer, features, targets) -> list[int]:
     """What one step of plain gradient descent moved the weights by, in grid steps of the sum, to the float's precision."""
     trained = trainer.train(features, targets).model
-    moved = [(a - b).detach().double().flatten() for a, b in zip(trainer.model.parameters(), trained.parameters(), strict=True)]
+    moved = [
+        (a - b).detach().double().flatten() for a, b in zip(trainer.model.parameters(), trained.parameters(), strict=True)
+    ]
     scale = float(trainer.schedule.divisor / trainer.schedule.clip) * 2**GRID_BITS
     return [round(float(each) * scale) for each in torch.cat(moved)]
 
@@ -361,7 +364,12 @@ def test_training_learns():
     rows = np.random.default_rng(3).normal(size=(2000, 6)).astype(np.float32)
     classes = (rows[:, 0] > 0).astype(np.int64) + (rows[:, 1] > 0)
     trained = make_trainer(
-        expected=2000, rate="1/10", steps=60, noise=None, epsilon=2, scheduler=lambda o: torch.optim.lr_scheduler.ConstantLR(o)
+        expected=2000,
+        rate="1/10",
+        steps=60,
+        noise=None,
+        epsilon=2,
+        scheduler=lambda o: torch.optim.lr_scheduler.ConstantLR(o),
     ).train(rows, classes)
     with torch.no_grad():
         right = (trained.model(torch.from_numpy(rows)).argmax(1).numpy() == classes).mean()

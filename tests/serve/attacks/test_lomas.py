@@ -81,19 +81,30 @@ def test_no_sum_of_two_analysts_passes_the_cap(service: Service) -> None:
     assert all(each < root.limit for each in own)
 
 
-def test_no_membership_by_error(service: Service) -> None:
-    """A question about one person is answered alike, and at the same moment, whether the person is in the table or not."""
-    shapes, times = [], []
-    for number, epsilon in ((7, "0.031"), (10**9, "0.032"), (8, "0.033"), (10**9 + 1, "0.034")):
-        start = time.monotonic()
-        ended = service.wait(service.ask(query=ONE_ROW.format(number), epsilon=epsilon))
-        times.append(time.monotonic() - start)
-        assert ended.answer is not None
-        record = ended.answer["record"]
-        shapes.append((ended.state, ended.reason, ended.problem, ended.overruns, sorted(record), len(record["rows"])))
-    assert shapes == [shapes[0]] * 4
-    assert shapes[0][0] is AskState.ANSWERED
-    assert max(times) - min(times) < 0.4
+def test_no_membership_by_error(tmp_path: Path) -> None:
+    """A question about one person is answered alike, and at the same moment, whether the person is in the table or not. The
+    worker itself looks just before each moment and just after it; a class of two seconds is made on a busy machine too."""
+    write_table(tmp_path / "data", rows=60)
+    with start_service(configure(tmp_path / "data", classes=(2.0, 9.0), epsilon=0.5), "ada", "bob") as service:
+        shapes = []
+        for number, epsilon in ((7, "0.031"), (10**9, "0.032"), (8, "0.033"), (10**9 + 1, "0.034")):
+            ask = service.ask(query=ONE_ROW.format(number), epsilon=epsilon)
+            seen = service.watch_moment(ask)
+            ended = service.wait(ask)
+            while len(seen) < 2:
+                time.sleep(0.002)
+            assert seen == [False, True]
+            assert ended.answer is not None
+            assert ended.answered_at == ask.release_at == ask.accepted_at + 2.0
+            record = ended.answer["record"]
+            shapes.append((ended.state, ended.reason, ended.problem, ended.overruns, sorted(record), len(record["rows"])))
+        assert shapes == [shapes[0]] * 4
+        assert shapes[0][0] is AskState.ANSWERED
+        check_declared_keys(service)
+
+
+def check_declared_keys(service: Service) -> None:
+    """Check that a group without a person is answered like the others."""
     absent = "SELECT dept, COUNT(*) AS n FROM people WHERE pay > 99 GROUP BY dept"
     empty = service.wait(service.ask("bob", query=absent, epsilon="0.035"))
     assert empty.answer is not None

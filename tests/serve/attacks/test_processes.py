@@ -5,7 +5,9 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -21,7 +23,7 @@ from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit
 from tests.support.served_tables import COUNT, configure, write_table
-from tests.support.service_processes import Processes
+from tests.support.service_processes import ROOT, Processes
 
 STRANGER = "nobody"
 
@@ -186,3 +188,25 @@ def test_no_request_names_a_source(processes: Processes, tmp_path: Path) -> None
                 assert client.post("/asks", json=body).status_code == 422, field
             assert client.post("/asks", json={"table": place, "query": "x", "epsilon": 1}).status_code in (404, 422)
         assert client.get("/asks").json()["items"] == []
+
+
+def test_processes_of_a_service_end_with_the_test_that_started_them(tmp_path: Path) -> None:
+    """Also when the test is killed, and so can end nothing itself."""
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom tests.support.served_tables import configure, write_table\n"
+        "from tests.support.service_processes import Processes\nfolder = Path(sys.argv[1])\nwrite_table(folder / 'data')\n"
+        "processes = Processes(configure(folder / 'data', classes=()), folder)\nprocesses.prepare('ada')\n"
+        "processes.spawn('worker 0')\nprocesses.wait_for_worker()\n"
+        "print(processes.running['worker 0'].pid, flush=True)\nsys.stdin.read()\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as test:
+        assert test.stdout is not None
+        worker = int(test.stdout.readline())
+        assert Path(f"/proc/{worker}").exists()
+        test.kill()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{worker}/exe").exists():  # one that has ended may still be listed
+        assert time.monotonic() < deadline, "the worker goes on"
+        time.sleep(0.05)

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,22 @@ def test_a_changed_request_is_noticed(people: RemoteSession, proxy: Tampering, c
     answer = people.ask(QUERY, epsilon=0.2)
     proxy.sent = {}
     with pytest.raises(ServiceChanged, match="ε than was asked for" if "epsilon" in changed else "another kind"):
+        people.certificate(answer)
+
+
+@pytest.mark.parametrize("target", [{"error": 40}, {"epsilon": 0.2}])
+def test_a_cost_that_is_shown_too_low_is_noticed(people: RemoteSession, proxy: Tampering, target: dict[str, Any]) -> None:
+    """The mutant compares no cost where an error was stated: the analyst pays twice what the answer says."""
+
+    def halve(shown: dict[str, Any]) -> None:
+        cost = shown["answer"]["cost"]
+        cost["amount"] = str(Fraction(cost["amount"]) / 2)
+
+    answer = people.ask(QUERY, **target)
+    assert people.certificate(answer) is not None
+    proxy.changes["/asks"] = halve
+    answer = people.ask(QUERY.replace("GROUP", "WHERE pay > 90 GROUP"), **target)
+    with pytest.raises(ServiceChanged, match="it costs more than the answer says"):
         people.certificate(answer)
 
 

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from discreet.serve.control.model import AskState, Grant, Publication, PublicationState, Role
+from discreet.serve.control.queue import SILENT_SECONDS
 from discreet.serve.schedule import measure_backlog
 from tests.support.web_service import QUERY, Service
 
@@ -56,7 +57,7 @@ def test_recorded_answers_and_asks_without_a_class_are_always_taken(service: Ser
 
 def test_without_a_worker_nothing_is_taken(service: Service) -> None:
     service.register(classes=(1.0,))
-    service.control.save_slots("w", 2, 1.0)  # it said so long ago
+    service.control.save_slots("w", 2, -SILENT_SECONDS)  # it said so long ago
     refused = service.client("ada").post("/api/v1/asks", json=ASK)
     assert refused.status_code == 503
     assert int(refused.headers["retry-after"]) > 1

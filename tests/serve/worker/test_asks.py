@@ -111,16 +111,24 @@ def test_one_of_the_asks_that_share_a_debit_says_that_it_was_charged(tmp_path: P
             assert has_paid != (is_shared or is_recorded)
 
 
-def test_a_recorded_answer_leaves_at_once(service: Service) -> None:
-    first = service.wait(service.ask("ada"))
-    start = service.clock.now()
-    again = service.wait(service.ask("bob"))
-    assert again.release_at is not None
-    assert service.clock.now() < min(again.release_at, start + 0.28)
-    assert value_of(again) == value_of(first)
-    assert again.answer is not None
-    assert again.answer["charged"] is False
-    assert len(service.list_entries(Debit)) == 1
+def test_a_recorded_answer_leaves_at_once(tmp_path: Path) -> None:
+    """The worker itself sees that it has ended before its moment; a class of four seconds is long on a busy machine too."""
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(4.0, 9.0)), "ada", "bob") as service:
+        first = service.wait(service.ask("ada"))
+        start = service.clock.now()
+        ask = service.ask("bob")
+        seen = service.watch_moment(ask)
+        again = service.wait(ask)
+        assert again.answered_at is not None
+        assert again.answered_at < start + 3.7
+        while not seen:
+            time.sleep(0.005)
+        assert seen[0]
+        assert value_of(again) == value_of(first)
+        assert again.answer is not None
+        assert again.answer["charged"] is False
+        assert len(service.list_entries(Debit)) == 1
 
 
 def test_an_answer_that_is_late_leaves_at_the_moment_of_the_next_class(service: Service) -> None:

@@ -38,7 +38,7 @@ def run_for_ever(engine: Any) -> Any:
 def test_a_late_statement_is_cancelled_and_its_slot_is_free(tmp_path: Path) -> None:
     """The mutant without `cancel` runs on: the second ask, on the same slot, never ends."""
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data"), "ada", "bob", settings=ONE_SLOT) as service:
+    with start_service(configure(tmp_path / "data", classes=(2.0, 3.5)), "ada", "bob", settings=ONE_SLOT) as service:
         engine: Any = service.worker.tables._tables["people"].source.engine
         original = engine.run
         service.wait(service.ask("bob", epsilon="0.03"))  # the first ask of a process loads what later ones find
@@ -46,17 +46,17 @@ def test_a_late_statement_is_cancelled_and_its_slot_is_free(tmp_path: Path) -> N
         ask = service.ask("ada")
         failed = service.wait(ask)
         assert failed.state is AskState.FAILED
-        assert failed.answered_at == pytest.approx(ask.accepted_at + 0.8, abs=1e-3)
+        assert failed.answered_at == pytest.approx(ask.accepted_at + 3.5, abs=1e-3)
         assert failed.problem is not None
         assert failed.problem["detail"] == str(EngineFailed())
         engine.run = original
-        second = service.wait(service.ask("bob", epsilon="0.02"), 5.0)
+        second = service.wait(service.ask("bob", epsilon="0.02"))
         assert second.state is AskState.ANSWERED
         assert second.overruns == 0
         while not service.list_entries(FailureRecorded):  # the head of the ledger does not tell when the statement ended
-            assert service.clock.now() < failed.answered_at + 8
+            assert service.clock.now() < failed.answered_at + 20
             time.sleep(0.01)
-        assert service.clock.now() >= failed.answered_at + 0.8
+        assert service.clock.now() >= failed.answered_at + 3.5
 
 
 def test_what_waited_too_long_for_the_engine_reads_no_row(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_waited_too_long_for_the_engine_reads_no_row(tmp_path: Path) -> Non
     begins them."""
     write_table(tmp_path / "data")
     settings = WorkerSettings(slots=3, lease_seconds=3.0, idle_seconds=0.2, drain_seconds=2.0)
-    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0)), "ada", "bob", settings=settings) as service:
+    with start_service(configure(tmp_path / "data", classes=(2.0, 5.0)), "ada", "bob", settings=settings) as service:
         engine: Any = service.worker.tables._tables["people"].source.engine
         service.wait(service.ask("bob", epsilon="0.03"))
         begun, original = list[float](), engine.run
@@ -76,14 +76,13 @@ def test_what_waited_too_long_for_the_engine_reads_no_row(tmp_path: Path) -> Non
             return endless(original, bounded)
 
         service.change_engine(run)
-        asks = [service.ask("ada", epsilon=f"0.02{i}") for i in range(3)]
-        assert asks[-1].accepted_at < asks[0].accepted_at + 0.4, "the machine is too busy to ask at once"
+        asks = service.ask_at_once(*(service.make_ask("ada", epsilon=f"0.02{i}") for i in range(3)))
         ended = [service.wait(each) for each in asks]
         assert [each.state for each in ended] == [AskState.FAILED] * 3
         assert [each.problem for each in ended] == [ended[0].problem] * 3
-        assert [each.answered_at for each in ended] == pytest.approx([each.accepted_at + 4.0 for each in asks], abs=1e-3)
+        assert [each.answered_at for each in ended] == pytest.approx([each.accepted_at + 5.0 for each in asks], abs=1e-3)
         engine.run = original
-        assert service.wait(service.ask("bob", epsilon="0.04"), 5.0).state is AskState.ANSWERED
+        assert service.wait(service.ask("bob", epsilon="0.04")).state is AskState.ANSWERED
         assert len(begun) == 1
         assert len(service.list_entries(Debit)) == 5  # each stays charged
         while not service.list_entries(FailureRecorded):

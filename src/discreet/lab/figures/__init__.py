@@ -1,4 +1,4 @@
-"""The figures of the five textbooks, computed with discreet's own functions.
+"""The figures of the five textbooks, and one of training, computed with discreet's own functions.
 
 To add a figure, define a `Figure` in the file of its subject and list it here.
 """
@@ -19,10 +19,12 @@ from discreet.lab.figures.noise import (
     LAPLACE_GAUSSIAN,
 )
 from discreet.lab.figures.notions import K_ANONYMITY, NOISE_L1, NOISE_L2, ORDERS, VARIANTS
+from discreet.lab.figures.training import TRAINING
 
 _ALL = (
     LAPLACE_GAUSSIAN, COMPOSITION_100, COMPOSITION_10000, AVERAGING, NOISE_L1, NOISE_L2, VARIANTS, INDISTINGUISHABLE,
     LAPLACE_DENSITIES, COIN_SD, COIN_HISTOGRAM, EXP_BOUNDS, K_ANONYMITY, ORDERS, GROWTH, BAD_SET, CELLS,
+    TRAINING,
 )  # fmt: skip
 
 FIGURES: Mapping[str, Figure] = MappingProxyType({figure.name: figure for figure in _ALL})

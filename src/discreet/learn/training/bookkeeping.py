@@ -3,11 +3,11 @@
 **Book-keeping.** The gradient of a linear layer's weights for one record is the outer product of what goes in (activations)
 and the gradient of what comes out. Both are known for every record after one forward and one backward pass over a chunk; the
 products are summed once, after clipping. So a step costs little more than a step without privacy, and no memory for a
-gradient per record [LK21, BWZK23]. Known layers: `Linear`, `Conv2d`, `Embedding`, `LayerNorm`, `GroupNorm`; a parameter that is
-used several times (tied weights) has the sum of its uses as its gradient, before any norm is taken.
+gradient per record [LK21, BWZK23]. Known layers: `Linear`, `Conv2d`, `Embedding`, `LayerNorm`, `GroupNorm`. A parameter that
+is used several times (tied weights) has the sum of its uses as its gradient, before any norm is taken.
 
-**vmap** computes the gradient of one record with `torch.func` and maps it over the chunk: for any other model, at the cost of
-one gradient per record in memory.
+**vmap** computes the gradient of one record with `torch.func` and maps it over the chunk: for any other model, at the cost
+of one gradient per record in memory.
 
 Book-keeping sees a parameter only where a known layer uses it. `check_bookkeeping` compares its sum with the gradient that
 autograd computes on synthetic rows; a model for which they differ is left to vmap. That is a matter of accuracy alone: the
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - as everyone calls it
 from torch import Tensor, nn
 
 from discreet.learn.training.quantise import (
@@ -35,7 +35,7 @@ from discreet.learn.training.quantise import (
     gather_rows,
 )
 
-Loss: TypeAlias = Callable[[Any, Any], Tensor]
+LossFunction: TypeAlias = Callable[[Any, Any], Tensor]
 Method: TypeAlias = Literal["book-keeping", "vmap"]
 SMALL = 1 << 9
 """Parameters of at most so many numbers are handled as one: their gradients are multiplied out, side by side."""
@@ -56,9 +56,9 @@ def is_known(layer: nn.Module) -> bool:
     """Return whether book-keeping knows the gradient of a layer's parameters."""
     kind = type(layer)
     if kind is nn.Conv2d:
-        return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+        return bool(layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str))
     if kind is nn.Embedding:
-        return layer.max_norm is None and not layer.scale_grad_by_freq and not layer.sparse
+        return layer.max_norm is None and not bool(layer.scale_grad_by_freq) and not layer.sparse
     return kind in (nn.Linear, nn.LayerNorm, nn.GroupNorm)
 
 
@@ -72,7 +72,7 @@ class GradientModel:
     """A copy of a model that computes contributions. The given model is left as it is."""
 
     model: nn.Module
-    loss: Loss
+    loss_function: LossFunction
     clip: float
     method: Method
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class GradientModel:
 
     @classmethod
     def of(
-        cls, model: nn.Module, loss: Loss, clip: float, method: Method | None = None, *, sums_floats: bool = False
+        cls, model: nn.Module, loss: LossFunction, clip: float, method: Method | None = None, *, sums_floats: bool = False
     ) -> "GradientModel":
         """Copy the model; take book-keeping if it knows every trained layer, unless a method is given."""
         own = copy.deepcopy(model)
@@ -159,7 +159,7 @@ class GradientModel:
     def _keep_books(self, features: Tensor, targets: Tensor) -> list[Gradient]:
         self.uses.clear()
         with torch.enable_grad():
-            total = self.loss(self.model(features), targets).sum()
+            total = self.loss_function(self.model(features), targets).sum()
             uses, self.uses = self.uses, []
             slopes = torch.autograd.grad(total, [use.output for use in uses], allow_unused=True)
         parts: dict[int, list[Gradient]] = {id(each): [] for each in self.parameters}
@@ -186,7 +186,7 @@ class GradientModel:
 
         def one_loss(weights: dict[str, Tensor], feature: Tensor, target: Tensor) -> Tensor:
             output = torch.func.functional_call(self.model, {**frozen, **weights}, (feature[None],))
-            return self.loss(output, target[None]).sum()
+            return self.loss_function(output, target[None]).sum()
 
         with torch.enable_grad():
             found = torch.func.vmap(torch.func.grad(one_loss), (None, 0, 0))(trained, features, targets)
@@ -206,9 +206,7 @@ def _merge(gradients: list[Gradient], parameter: nn.Parameter, records: int) -> 
     return Dense(total)
 
 
-def list_gradients(
-    use: Use, slope: Tensor, shared: set[int], sums_floats: bool = False
-) -> list[tuple[nn.Parameter, Gradient]]:
+def list_gradients(use: Use, slope: Tensor, shared: set[int], sums_floats: bool = False) -> list[tuple[Tensor, Gradient]]:
     """Return the gradients of a layer's parameters, from what went in and the gradient of what came out.
 
     Those of `shared` parameters are multiplied out; with `sums_floats` also those over several positions, because terms of
@@ -225,7 +223,7 @@ def list_gradients(
         outputs = slope.flatten(2).mT
     else:
         inputs, outputs = given.reshape(len(given), -1, given.shape[-1]), slope.reshape(len(slope), -1, slope.shape[-1])
-    found: list[tuple[nn.Parameter, Gradient]] = []
+    found: list[tuple[Tensor, Gradient]] = []
     if layer.bias is not None:
         found.append((layer.bias, Dense(outputs.sum(1) if outputs.shape[1] > 1 else outputs[:, 0])))
     is_shared = id(layer.weight) in shared or (sums_floats and inputs.shape[1] > 1)
@@ -235,7 +233,7 @@ def list_gradients(
 def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:
     """Return what each position of a convolution's output is computed from: records × positions × inputs."""
     (height, width), (down, right), (tall, broad) = layer.kernel_size, layer.stride, layer.dilation
-    top, left = layer.padding  # type: ignore[misc]  # no text: such layers are left to vmap
+    top, left = (int(each) for each in layer.padding)  # no text: such layers are left to vmap
     padded = F.pad(given, (left, left, top, top)) if top or left else given
     windows = padded.unfold(2, tall * (height - 1) + 1, down).unfold(3, broad * (width - 1) + 1, right)
     windows = windows[..., ::tall, ::broad]  # records × channels × positions (2) × kernel (2)
@@ -243,7 +241,7 @@ def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:
 
 
 def _multiply(inputs: Tensor, outputs: Tensor, is_shared: bool) -> Gradient:
-    """The gradients Σₜ Gₜ ⊗ Aₜ: as factors for one position, multiplied out where that is small or needed, else a sequence."""
+    """The gradients Σₜ Gₜ ⊗ Aₜ: as factors for one position, multiplied out where that is small or needed."""
     records, positions, width = inputs.shape
     if not is_shared and positions == 1:
         return Factors(inputs[:, 0], outputs[:, 0])
@@ -265,9 +263,7 @@ def _differentiate_embedding(layer: nn.Embedding, places: Tensor, slope: Tensor,
     return Dense(total.flatten(1))
 
 
-def _differentiate_norm(
-    layer: nn.LayerNorm | nn.GroupNorm, given: Tensor, slope: Tensor
-) -> list[tuple[nn.Parameter, Gradient]]:
+def _differentiate_norm(layer: nn.LayerNorm | nn.GroupNorm, given: Tensor, slope: Tensor) -> list[tuple[Tensor, Gradient]]:
     if isinstance(layer, nn.LayerNorm):
         normal = F.layer_norm(given, layer.normalized_shape, None, None, layer.eps)
         shape = (len(given), -1, layer.weight.numel())
@@ -276,7 +272,7 @@ def _differentiate_norm(
         normal = F.group_norm(given, layer.num_groups, None, None, layer.eps)
         products = (slope * normal).flatten(2).sum(2) if slope.dim() > 2 else slope * normal
         slopes = slope.flatten(2).sum(2) if slope.dim() > 2 else slope
-    found: list[tuple[nn.Parameter, Gradient]] = [(layer.weight, Dense(products))]
+    found: list[tuple[Tensor, Gradient]] = [(layer.weight, Dense(products))]
     return [*found, (layer.bias, Dense(slopes))] if layer.bias is not None else found
 
 
@@ -293,7 +289,7 @@ def check_bookkeeping(gradients: GradientModel, features: Tensor, targets: Tenso
     named = dict(plain.named_parameters())
     weights = [named[name].requires_grad_() for name in gradients.names]
     with torch.enable_grad():
-        loss = gradients.loss(plain(features), targets).sum()
+        loss = gradients.loss_function(plain(features), targets).sum()
         expected = torch.autograd.grad(loss, weights, allow_unused=True)
     flat = torch.cat([torch.zeros(w.numel()) if e is None else e.flatten() for w, e in zip(weights, expected, strict=True)])
     return bool((total - flat).norm() <= tolerance * (flat.norm() + 1e-9))

@@ -10,7 +10,7 @@ NOT_PROTECTED = (
     "What is known about people in general: a model may reveal facts about a person that it learned from others.",
     "Records that hold the same person more often than declared: the guarantee is for one {unit}.",
     "What was looked at before training: choices of architecture, features or settings made on the same records.",
-    "Predictions for a person are computed from that person's input: whoever sees the input sees it.",
+    "Predictions for a person are computed from that person's input, which they do not hide.",
     "The time that training took, to someone who watched the process: it shows the number of records.",
 )
 

@@ -1,4 +1,4 @@
-"""The contribution of one record must not depend on the other records of its chunk: neither on their values nor on its place.
+"""The contribution of one record must not depend on the other records of its chunk: not on their values, not on its place.
 
 In floating point that is a property of the kernels. A product of matrices may add up a row in another order if the row
 stands elsewhere, or if the matrix has more rows; then adding one person to the data changes every other person's gradient

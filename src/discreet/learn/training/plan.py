@@ -1,11 +1,11 @@
 """What a training run will do and cost: fixed before any record is read, from public numbers alone.
 
-**The law of DP-SGD** [ACG+16]. In each of T steps every record is included independently with probability q, its gradient
+**The law of DP-SGD** [ACG16]. In each of T steps every record is included independently with probability q, its gradient
 is clipped to norm C, and the *sum* of the clipped gradients is released with Gaussian noise of deviation z·C. What the
 optimiser makes of the releases is post-processing. Between data sets that differ in one record, a step is a Poisson-sampled
 Gaussian of ratio z, and the run is its T-fold composition, whatever the weights were: `subsample(Gaussian(z), q)·T`
-[MTZ19, ZDW22]. T, q, C, z, the divisor of the sum and the optimiser are declared; none is computed from the records, not even
-their number.
+[MTZ19, ZDW22]. T, q, C, z, the divisor of the sum and the optimiser are declared; none is computed from the records, not
+even their number.
 
 With checkpoints, r resumptions may repeat up to `every` steps each: T + r·every steps are paid for.
 """
@@ -176,7 +176,9 @@ def _read_rate(rate: Number | str) -> Number:
         raise BadParameter("rate", repr(rate), "not a number", 'give a fraction such as "1/100"') from None
 
 
-def make_plan(schedule: Schedule, *, epsilon: Number | None, noise: Number | None, delta: Number | None, payer: Payer) -> TrainingPlan:
+def make_plan(
+    schedule: Schedule, *, epsilon: Number | None, noise: Number | None, delta: Number | None, payer: Payer
+) -> TrainingPlan:
     """Find the least noise that ε allows, or the ε of a noise multiplier.
 
     >>> schedule = make_schedule(expected=1000, rate="1/10", steps=10, clip=1, parameters=5, chunk=64, sums="exact",
@@ -200,7 +202,10 @@ def make_plan(schedule: Schedule, *, epsilon: Number | None, noise: Number | Non
         )
     if least == inf:
         raise BadParameter(
-            "account", f"kept in {terms.currency.name}", "no noise brings training within this ε", "open a pure account with a δ"
+            "account",
+            f"kept in {terms.currency.name}",
+            "no noise brings training within this ε",
+            "open a pure account with a δ",
         )
     return TrainingPlan(schedule, ceil_digits(least, NOISE_DIGITS), terms, payer)
 
@@ -215,7 +220,9 @@ def _plan_for_noise(schedule: Schedule, noise: Fraction, delta: Number | None, p
     upper = certified_epsilon(event, to_rational(at, "delta")).upper
     terms = make_terms(ceil_digits(upper, 6), delta, payer, "training")
     if not terms.certified_delta:
-        terms = ChargeTerms(terms.currency, terms.delta, terms.certified_delta, to_rational(terms.compute_charge(event)), Fraction(0))
+        terms = ChargeTerms(
+            terms.currency, terms.delta, terms.certified_delta, to_rational(terms.compute_charge(event)), Fraction(0)
+        )
     return TrainingPlan(schedule, noise, terms, payer)
 
 

@@ -11,8 +11,8 @@ factor that aims at C(1 − 2⁻²⁰) a record is almost never dropped. A NaN f
 
 A gradient has one of four forms. `Dense`: one number per parameter and record. `Rows`: the touched rows of an embedding.
 `Factors`: the outer product of activations and output gradients, never multiplied out per record: both factors are integers,
-and their product *is* the contribution, with norm ‖Ã‖·‖G̃‖. `Positions`: a sum of outer products over positions, whose norm is
-⟨ÃÃᵀ, G̃G̃ᵀ⟩, computed in doubles with a bound on their error. Truncating the factors of a `Positions` can lengthen their
+and their product *is* the contribution, with norm ‖Ã‖·‖G̃‖. `Positions`: a sum of outer products over positions, whose norm
+is ⟨ÃÃᵀ, G̃G̃ᵀ⟩, computed in doubles with a bound on their error. Truncating the factors of a `Positions` can lengthen their
 product, so its norm is computed after truncation.
 
 Sums of `Factors` and `Positions` are products of matrices in doubles, exact in any order as long as no partial sum reaches
@@ -104,7 +104,7 @@ class Part(NamedTuple):
 
 
 class Total:
-    """The exact sum of contributions: 64-bit integers, and doubles that hold whole numbers below 2⁵³ until they are moved."""
+    """The exact sum of contributions: 64-bit integers, and doubles that hold whole numbers below 2⁵³."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.integers = torch.zeros(sum(sizes), dtype=torch.int64)
@@ -156,9 +156,7 @@ def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> 
     return wholes
 
 
-def add_clipped_floats(
-    gradients: list[Gradient], clip: float, valid: Tensor, totals: Sequence[Tensor], wide: bool
-) -> None:
+def add_clipped_floats(gradients: list[Gradient], clip: float, valid: Tensor, totals: Sequence[Tensor], wide: bool) -> None:
     """Add the sum of clipped gradients, in units of the clip norm, to vectors of doubles. See `bound_float_error`."""
     norms = torch.stack([each.squared_norms_of_floats() for each in gradients]).sum(0).sqrt()
     factors = clip_factors(norms, clip, valid & torch.isfinite(norms))

@@ -1,7 +1,7 @@
 """Poisson sampling: each record is in a step's batch independently, with exactly the stated probability.
 
-The amplified cost of DP-SGD holds for this law and for no other: not for shuffled batches of a fixed size, and not for a rate
-that a float rounds. Batches are of random size, and may be empty: an empty batch is a step like any other.
+The amplified cost of DP-SGD holds for this law and for no other: not for shuffled batches of a fixed size, and not for a
+rate that a float rounds. Batches are of random size, and may be empty: an empty batch is a step like any other.
 """
 
 from fractions import Fraction

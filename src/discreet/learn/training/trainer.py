@@ -38,7 +38,7 @@ from discreet.accounting.currencies import certified_epsilon
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import Composition
 from discreet.learn.charging import TALLY, Payer, read_neighbours
-from discreet.learn.training.bookkeeping import GradientModel, Loss, Method, check_bookkeeping, list_trained
+from discreet.learn.training.bookkeeping import GradientModel, LossFunction, Method, check_bookkeeping, list_trained
 from discreet.learn.training.card import ModelCard, describe_guarantee
 from discreet.learn.training.checkpoint import Attempts, Checkpoint, new_run
 from discreet.learn.training.invariance import RowKind
@@ -101,7 +101,9 @@ class TrainedModel:
 
         account = self.plan.open_account()
         if not isinstance(account, LedgerAccount):
-            raise BadParameter("account", "not in a ledger", "only a ledger's runs have a certificate", "train with a ledger")
+            raise BadParameter(
+                "account", "not in a ledger", "only a ledger's runs have a certificate", "train with a ledger"
+            )
         return make_certificate(
             account, self.reference.entry, measurement=self.reference.measurement, answer=self.reference.record,
             software=f"discreet {__version__}", key=key, tainted=self.tainted,
@@ -148,7 +150,7 @@ class PrivateTrainer:
     def __init__(
         self,
         model: nn.Module,
-        loss: Loss,
+        loss: LossFunction,
         *,
         expected: int,
         rate: Number | str,
@@ -258,13 +260,19 @@ class PrivateTrainer:
         path = self._check_checkpoint(checkpoint)
         shape = tuple(given.shape[1:])
         if self.shape is not None and tuple(self.shape) != shape:
-            raise BadParameter("features", f"of shape {shape}", f"records of shape {tuple(self.shape)} were declared", "reshape")
-        kind = infer_kind(self.model, self.loss, shape, given.dtype, wanted[:1].expand(2, *wanted.shape[1:]) if len(wanted) else _two(wanted))
+            raise BadParameter(
+                "features", f"of shape {shape}", f"records of shape {tuple(self.shape)} were declared", "reshape"
+            )
+        kind = infer_kind(
+            self.model,
+            self.loss,
+            shape,
+            given.dtype,
+            wanted[:1].expand(2, *wanted.shape[1:]) if len(wanted) else _two(wanted),
+        )
         settings = self._choose_settings(kind)
         schedule = self.schedule
-        summer, gradients = open_summer(
-            self.model, settings, kind, schedule.chunk, schedule.narrow_chunks, self.threads
-        )
+        summer, gradients = open_summer(self.model, settings, kind, schedule.chunk, schedule.narrow_chunks, self.threads)
         try:
             run = self._make_run(gradients, summer, path, bits)
             run.reserve()
@@ -279,9 +287,13 @@ class PrivateTrainer:
     def _check_columns(self, features: Tensor, targets: Tensor) -> None:
         """Refuse by shapes and types, never by values."""
         if features.dim() < 2:
-            raise BadParameter("features", f"{features.dim()}-dimensional", "a row for each record is needed", "reshape them")
+            raise BadParameter(
+                "features", f"{features.dim()}-dimensional", "a row for each record is needed", "reshape them"
+            )
         if len(features) != len(targets):
-            raise BadParameter("targets", "of another length than features", "each record has one", "give as many as records")
+            raise BadParameter(
+                "targets", "of another length than features", "each record has one", "give as many as records"
+            )
         if self.schedule.sums == "float" and len(features) > MAX_FLOAT_RECORDS:
             raise BadParameter("sums", "'float'", f"at most {MAX_FLOAT_RECORDS:,} records", 'take sums="exact"')
 
@@ -347,7 +359,7 @@ class _Run:
         missing = [n for n, each in zip(self.gradients.names, self.weights, strict=True) if id(each) not in held]
         if missing:
             raise BadParameter(
-                "optimizer", f"without {', '.join(missing[:3])}", "it does not train every parameter that requires a gradient",
+                "optimizer", f"without {', '.join(missing[:3])}", "not every parameter that requires a gradient is trained",
                 "give it all parameters, or freeze those: requires_grad_(False)",
             )  # fmt: skip
 
@@ -379,7 +391,7 @@ class _Run:
             self.attempts = Attempts(self.account, run, privacy_unit_of(self.spec), limit)
 
     def _open_checkpoint(self, path: Path) -> str:
-        """Return the run's id: of the checkpoint, whose state is taken over, or of a new run, which is written down first."""
+        """Return the run's id: of the checkpoint, whose state is taken over, or of a new run, written down first."""
         digest = hash_measurement(self.spec)
         if not path.exists():
             self.run_id = new_run()
@@ -507,7 +519,7 @@ class _Run:
 
 @contextmanager
 def report_at_pace(plan: TrainingPlan, progress: Callable[[Progress], None] | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told of each step. Progress is reported from another thread, at most `MAX_REPORTS` times and
+    """Yield a function to call after each step. Progress is reported from another thread, at most `MAX_REPORTS` times and
     no earlier than at the pace of the slowest segment so far, rounded up to a power of two: so that the moment of a report
     says little about the sizes of batches.
 

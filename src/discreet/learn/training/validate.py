@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import BadParameter
-from discreet.learn.training.bookkeeping import Loss, list_trained
+from discreet.learn.training.bookkeeping import LossFunction, list_trained
 from discreet.learn.training.invariance import RowKind
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
@@ -40,7 +40,10 @@ def check_model(model: Any, loss: Any) -> None:
     dtypes = {each.dtype for each in list_trained(model).values()}
     if len(dtypes) > 1 or next(iter(dtypes)) not in (torch.float32, torch.float64):
         raise BadParameter(
-            "model", f"of {', '.join(map(str, dtypes))}", "half precision scales losses by what it sees", "call model.float()"
+            "model",
+            f"of {', '.join(map(str, dtypes))}",
+            "half precision scales losses by what it sees",
+            "call model.float()",
         )
     if any(each.device.type != "cpu" for each in model.parameters()):
         raise BadParameter("model", "not on the CPU", "exact sums are computed there", "call model.cpu()")
@@ -56,7 +59,7 @@ def _check_batch_norm(layer: nn.Module, shown: str) -> None:
 
 
 def infer_kind(
-    model: nn.Module, loss: Loss, shape: tuple[int, ...] | None, dtype: torch.dtype | None, target: Tensor | None
+    model: nn.Module, loss: LossFunction, shape: tuple[int, ...] | None, dtype: torch.dtype | None, target: Tensor | None
 ) -> RowKind:
     """Return what a record looks like, from declared shapes and the types of columns, and try the model on zeros.
 
@@ -68,7 +71,9 @@ def infer_kind(
     if shape is None and isinstance(first, nn.Linear):
         shape = (first.in_features,)
     if shape is None:
-        raise BadParameter("shape", "missing", "the shape of a record is not known yet", "give shape=(1, 28, 28), for example")
+        raise BadParameter(
+            "shape", "missing", "the shape of a record is not known yet", "give shape=(1, 28, 28), for example"
+        )
     own = next(iter(list_trained(model).values())).dtype
     takes_tokens = isinstance(first, nn.Embedding) if dtype is None else not dtype.is_floating_point and bool(vocabularies)
     kind = RowKind(tuple(shape), torch.int64 if takes_tokens else own, tokens=min(vocabularies) if takes_tokens else None)
@@ -103,7 +108,7 @@ def _try_model(model: nn.Module, kind: RowKind) -> Tensor:
     raise BadParameter("model", type(model).__name__, problem, "check shape=, and that the output is one tensor")
 
 
-def _try_loss(model: nn.Module, loss: Loss, kind: RowKind) -> None:
+def _try_loss(model: nn.Module, loss: LossFunction, kind: RowKind) -> None:
     features, targets = kind.make_synthetic(2)
     try:
         with torch.no_grad():

@@ -39,12 +39,13 @@ class Part:
         self._local = threading.local()
 
     @contextmanager
-    def transaction(self, *, durable: bool = True) -> Iterator[None]:
+    def transaction(self, *, durable: bool = True, urgent: bool = False) -> Iterator[None]:
         """Make all calls in this block one transaction: all of them happen, or none.
 
-        Calls of other threads are not part of it. Lines of the audit trail are written at its end.
+        Calls of other threads are not part of it. Lines of the audit trail are written at its end. What is urgent, such as
+        a lease that must not end, goes before the other writes of this process.
         """
-        with self._write(durable=durable):
+        with self._write(durable=durable, urgent=urgent):
             yield
 
     @contextmanager
@@ -72,12 +73,13 @@ class Part:
         return getattr(self._local, "transaction", None) is not None
 
     @contextmanager
-    def _write(self, *, durable: bool = True) -> Iterator[Transaction]:
+    def _write(self, *, durable: bool = True, urgent: bool = False) -> Iterator[Transaction]:
         current = getattr(self._local, "transaction", None)
         if current is not None:
             yield current
             return
-        with self._database.transaction(write=True, durable=durable, before_commit=self._append_lines) as transaction:
+        begin = self._database.transaction(write=True, durable=durable, urgent=urgent, before_commit=self._append_lines)
+        with begin as transaction:
             self._local.transaction = transaction
             try:
                 yield transaction

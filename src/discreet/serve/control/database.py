@@ -8,7 +8,7 @@ which another transaction has locked. SQLite has one writer at a time and needs 
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Generic, Protocol, TypeVar
 
 from discreet.errors import BadParameter
@@ -103,9 +103,11 @@ class Database(Protocol):
     location: str
 
     def transaction(
-        self, *, write: bool, durable: bool = True, before_commit: Callable[[Any], None] | None = None
-    ) -> AbstractContextManager[Any]:
-        """Begin a transaction; commit it at the end of the block, or roll it back if an exception leaves it."""
+        self, *, write: bool, durable: bool = True, urgent: bool = False,
+        before_commit: Callable[[Any], None] | None = None,
+    ) -> AbstractContextManager[Any]:  # fmt: skip
+        """Begin a transaction; commit it at the end of the block, or roll it back if an exception leaves it. One that is
+        urgent waits neither for other threads that want to write nor for a free connection."""
 
     def subscribe(self, topic: str | None) -> Subscription:
         """Wait for changes that any process commits."""
@@ -189,13 +191,14 @@ class Pool(Generic[Connection]):
         self._slots, self._is_closed = threading.BoundedSemaphore(self._limit), False
 
     @contextmanager
-    def lend(self, begin: Callable[[Connection], None] | None = None) -> Iterator[Connection]:
+    def lend(self, begin: Callable[[Connection], None] | None = None, *, urgent: bool = False) -> Iterator[Connection]:
         """Lend a connection on which `begin` has run. A connection on which that fails, because the server was started
-        anew since it was used, is replaced by another; only a new one may fail."""
+        anew since it was used, is replaced by another; only a new one may fail. One that is urgent is lent beyond the
+        limit."""
         if self._process != os.getpid():
             _INHERITED.append(self._free)  # closing them here would disturb the parent process
             self._reset()
-        with self._slots:
+        with nullcontext() if urgent else self._slots:
             connection = self._take(begin)
             try:
                 yield connection

@@ -339,11 +339,13 @@ class Overruns(msgspec.Struct, frozen=True, kw_only=True):
 
 class WorkerSlots(msgspec.Struct, frozen=True, array_like=True):
     """What a worker says of itself: how many jobs it runs at once, until when that holds, and the bytes that are free
-    where it keeps its state."""
+    where it keeps its state. `uptime` is the same moment as `until`, on the clock of the machine since the start `boot`."""
 
     slots: int
     until: float
     free: int | None = None
+    boot: str | None = None
+    uptime: float = 0.0
 
 
 class TrailEntry(_Value, frozen=True, kw_only=True):

@@ -86,8 +86,9 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(
-        self, *, write: bool, durable: bool = True, before_commit: Callable[[Any], None] | None = None
-    ) -> Iterator[PostgresTransaction]:
+        self, *, write: bool, durable: bool = True, urgent: bool = False,
+        before_commit: Callable[[Any], None] | None = None,
+    ) -> Iterator[PostgresTransaction]:  # fmt: skip
         """As in `Database`."""
 
         def begin(connection: "psycopg.Connection[Any]") -> None:
@@ -99,7 +100,7 @@ class PostgresDatabase:
                 pass
             check_version(cursor.fetchone(), self.location)
 
-        with self._translate_errors(), self._pool.lend(begin) as connection:
+        with self._translate_errors(), self._pool.lend(begin, urgent=urgent) as connection:
             try:
                 transaction = PostgresTransaction(connection)
                 yield transaction

@@ -19,10 +19,13 @@ from discreet.serve.control.asks import UNSCHEDULED, Asks, _find_ask, insert_job
 from discreet.serve.control.base import decode, encode, new_id
 from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import StateChanged, TooManyWaiting
+from discreet.serve.control.machine import find_boot, read_uptime
 from discreet.serve.control.model import AskState, Job, JobState, WorkerSlots
 from discreet.serve.control.waiting import Subscription, ask_topic, queue_topic
 
 LEASE_SECONDS = 30.0
+SILENT_SECONDS = 60.0
+"""For so long after its lease a worker counts that is not heard: it is busy or starts again, and takes what is queued."""
 SLOTS = "slots"
 """The setting that holds the slots of all workers."""
 
@@ -72,12 +75,13 @@ class Queue(Asks):
         `per_person` is how many asks of one person run at once; None sets no limit. `scheduled` chooses jobs other than asks
         without a class (True), or these alone (False).
         """
-        now = self._clock() if now is None else now
         wanted = None if kinds is None else tuple(kinds)
         with self._read() as transaction:  # every thread looks after every change, and most find nothing: let them not write
-            if _find_free(transaction, now, wanted, [], per_person, scheduled, lock="") is None:
+            looked = self._clock() if now is None else now
+            if _find_free(transaction, looked, wanted, [], per_person, scheduled, lock="") is None:
                 return None
         with self._write(durable=False) as transaction:
+            now = self._clock() if now is None else now  # the lease begins now, however long others wrote
             passed_over: list[str] = []  # people who have enough running
             while (found := _find_free(transaction, now, wanted, passed_over, per_person, scheduled)) is not None:
                 job, person = found
@@ -108,10 +112,10 @@ class Queue(Asks):
 
     def renew(self, job: Job, now: float | None = None, lease_seconds: float = LEASE_SECONDS) -> bool:
         """Prolong a lease. Returns False if another worker has the job."""
-        now = self._clock() if now is None else now
-        with self._write(durable=False) as transaction:
+        with self._write(durable=False, urgent=True) as transaction:
             held = _find_held(transaction, job)
             if held is not None:
+                now = self._clock() if now is None else now
                 _save(transaction, msgspec.structs.replace(held, lease_until=now + lease_seconds))
         return held is not None
 
@@ -195,14 +199,15 @@ class Queue(Asks):
             self._record(transaction, by, "release answer", ask, person=found.person, table=found.table)
             return self.enqueue("release", ask, {"title": title})
 
-    def save_slots(self, worker: str, slots: int, until: float, free: int | None = None) -> None:
-        """Say how many asks a worker runs at once, and until when that holds. Others that hold no more are forgotten.
+    def save_slots(self, worker: str, slots: int, seconds: float, free: int | None = None) -> None:
+        """Say how many asks a worker runs at once, and for how many seconds that holds. Others that are gone are forgotten.
         `free` is how many bytes are free where the worker keeps its state."""
-        with self._write(durable=False) as transaction:
+        with self._write(durable=False, urgent=True) as transaction:
             transaction.lock("slots of workers")
             known = _read_slots(transaction) or {}
-            kept = {name: each for name, each in known.items() if name != worker and each.until > self._clock()}
-            kept |= {worker: WorkerSlots(slots, until, free)} if slots else {}
+            kept = {name: each for name, each in known.items() if name != worker and self._left(each) > -SILENT_SECONDS}
+            until, uptime = self._clock() + seconds, read_uptime() + seconds
+            kept |= {worker: WorkerSlots(slots, until, free, find_boot(), uptime)} if slots else {}
             transaction.run(
                 "INSERT INTO control_settings (name, value) VALUES (?, ?) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -210,15 +215,29 @@ class Queue(Asks):
             )  # fmt: skip
 
     def count_slots(self) -> int | None:
-        """Return how many asks the workers together run at once; None if no worker ever said so."""
-        known = self.list_workers()
-        return None if known is None else sum(each.slots for each in known.values())
+        """Return how many asks the workers together run at once; None if no worker ever said so. If none is heard, those
+        count that were heard `SILENT_SECONDS` ago: one that stops says so, and one that is late takes what is queued."""
+        known = self._list_heard(SILENT_SECONDS)
+        if known is None:
+            return None
+        running = [each for each in known.values() if self._left(each) > 0]
+        return sum(each.slots for each in running or known.values())
 
     def list_workers(self) -> dict[str, WorkerSlots] | None:
         """Return what the workers that run said of themselves, by name; None if no worker ever did."""
+        return self._list_heard(0.0)
+
+    def _list_heard(self, seconds: float) -> dict[str, WorkerSlots] | None:
+        """Return the workers whose slots held at most so many seconds ago."""
         with self._read() as transaction:
-            known, now = _read_slots(transaction), self._clock()
-        return None if known is None else {name: each for name, each in known.items() if each.until > now}
+            known = _read_slots(transaction)
+        return None if known is None else {name: each for name, each in known.items() if self._left(each) > -seconds}
+
+    def _left(self, slots: WorkerSlots) -> float:
+        """Return for how many more seconds slots hold. Clocks that processes of one machine started with may differ, if it
+        was set between; that of the machine itself, which runs since its start, is one for all of them."""
+        is_here = slots.boot is not None and slots.boot == find_boot()
+        return slots.uptime - read_uptime() if is_here else slots.until - self._clock()
 
     def subscribe(self, topic: str | None = None) -> Subscription:
         """Wait for changes: of a queue (`queue_topic`), of one ask (`ask_topic`), or of anything. Close it after use."""

@@ -1,12 +1,14 @@
 """The control database in one SQLite file: for one machine, any number of processes and threads.
 
-Write-ahead log and immediate transactions: writers queue, readers never wait. The file is for its owner alone (mode 0600).
-Commits are synced to the disk, except those that may be lost in a power cut without harm (a lease, a mirror).
+Write-ahead log and immediate transactions: writers take turns (`writers.py`), readers never wait. The file is for its owner
+alone (mode 0600). Commits are synced to the disk, except those that may be lost in a power cut without harm: a lease, a
+mirror.
 """
 
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +19,7 @@ from discreet.paths import exists, resolve
 from discreet.serve.control.database import LATEST_VERSION, Pool, check_texts, check_version, migrate, missing_error
 from discreet.serve.control.errors import ControlUnavailable
 from discreet.serve.control.waiting import Hub, Subscription
+from discreet.serve.control.writers import Gate, begin_patiently
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for others."""
@@ -77,7 +80,7 @@ class SqliteDatabase:
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         elif not exists(self.path, lambda reason: ControlUnavailable(self.location, reason, "name another file")):
             raise missing_error(self.location)
-        self._pool = Pool(self._connect, _disconnect, lambda connection: not connection.in_transaction, MAX_CONNECTIONS)
+        self._pool = Pool(self._connect, _disconnect, _is_usable, MAX_CONNECTIONS)
         try:
             self._migrate(create)
         except BaseException:
@@ -92,18 +95,18 @@ class SqliteDatabase:
             hub = _HUBS.get(key)
             if hub is None:
                 hub = _HUBS[key] = Hub()
+            if hub.gate is None:
+                hub.gate = Gate(self.location)
             self._held_hub = hub
             return hub
 
     @contextmanager
     def transaction(
-        self, *, write: bool, durable: bool = True, before_commit: Callable[[Any], None] | None = None
-    ) -> Iterator[SqliteTransaction]:
+        self, *, write: bool, durable: bool = True, urgent: bool = False,
+        before_commit: Callable[[Any], None] | None = None,
+    ) -> Iterator[SqliteTransaction]:  # fmt: skip
         """As in `Database`."""
-        with self._queue_writers(write), self._translate_errors(), self._pool.lend() as connection:
-            if write:
-                connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        with self._begin_writing(durable, urgent) if write else self._begin_reading() as connection:
             try:
                 check_version(connection.execute("SELECT version FROM control_schema").fetchone(), self.location)
                 transaction = SqliteTransaction(connection)
@@ -119,18 +122,27 @@ class SqliteDatabase:
             self._hub.notify(*transaction.topics)
 
     @contextmanager
-    def _queue_writers(self, write: bool) -> Iterator[None]:
-        """Let the threads of this process write one after another. SQLite would have them sleep and try again."""
-        if not write:
-            yield
-            return
-        writer = self._hub.writer
-        if not writer.acquire(timeout=BUSY_SECONDS):
+    def _begin_reading(self) -> Iterator[sqlite3.Connection]:
+        with self._translate_errors(), self._pool.lend() as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    @contextmanager
+    def _begin_writing(self, durable: bool, urgent: bool) -> Iterator[sqlite3.Connection]:
+        """Wait for the other threads of this process, then for other processes. SQLite would have both sleep and try again,
+        and who writes without pause would keep them out."""
+        hub, deadline = self._hub, time.monotonic() + BUSY_SECONDS
+        if not hub.writer.acquire(BUSY_SECONDS, urgent=urgent):
             raise ControlUnavailable(self.location, *_REASONS[sqlite3.SQLITE_BUSY])
         try:
-            yield
+            with self._translate_errors(), self._pool.lend(urgent=urgent) as connection:
+                connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                assert hub.gate is not None
+                with hub.gate.hold(deadline), _without_waiting(connection):
+                    begin_patiently(lambda: connection.execute("BEGIN IMMEDIATE"), _is_busy, deadline)
+                yield connection
         finally:
-            writer.release()
+            hub.writer.release()
 
     def subscribe(self, topic: str | None) -> Subscription:
         """As in `Database`. A connection of its own tells whether another process has committed."""
@@ -194,6 +206,24 @@ class SqliteDatabase:
             raise ControlUnavailable(self.location, reason, hint) from error
         except OSError as error:
             raise ControlUnavailable(self.location, f"the system refused it ({error.strerror})", "check the disk") from error
+
+
+@contextmanager
+def _without_waiting(connection: sqlite3.Connection) -> Iterator[None]:
+    """Have SQLite say at once that another process writes, during this block."""
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={1000 * BUSY_SECONDS:.0f}")
+
+
+def _is_usable(connection: sqlite3.Connection) -> bool:
+    return not connection.in_transaction
+
+
+def _is_busy(error: Exception) -> bool:
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _data_version(connection: sqlite3.Connection) -> int:

@@ -11,6 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from discreet.serve.control.writers import Gate, WriterQueue
+
 POLL_SECONDS = 0.05
 """How often a waiter looks for commits of other processes where the database does not report them."""
 
@@ -43,7 +45,8 @@ class Hub:
         self._waiters: Counter[str | None] = Counter()
         self._conditions: dict[str | None, threading.Condition] = {}  # one for each topic, so that a change wakes no others
         self.collected: list[set[str | None]] = []  # the topics that changed, for each who waits for anything
-        self.writer = threading.Lock()  # for databases with one writer: its threads queue here
+        self.writer = WriterQueue()  # for databases with one writer: its threads queue here
+        self.gate: Gate | None = None  # for the same: where its process waits for others
 
     def notify(self, *topics: str | None) -> None:
         """Report a change of topics at once; None: of an unknown one, which wakes every waiter."""

@@ -130,8 +130,8 @@ class Tables:
         another place than the last one needs the owner's word (`adopt`): a folder that was copied, with its control
         database, knows nothing of what is spent at the place that it was copied from."""
         mark = sha256(self.ledger.store.location.encode()).hexdigest()[:16]
-        now = self.clock.now()
-        with self.control.transaction():
+        with self.control.transaction(durable=starts, urgent=not starts):  # of a renewal, the latest may be lost
+            now = self.clock.now()
             text = self.control.find_setting(SERVING)
             serving: dict[str, Any] = {} if text is None else msgspec.json.decode(text)
             if serving.get("ledger", mark) != mark and serving.get("until", 0) > now:

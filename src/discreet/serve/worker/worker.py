@@ -15,7 +15,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -111,7 +111,7 @@ class Worker:
             self.jobs.put_back(job)
         self._renewer.join(1.0)
         try:
-            self.control.save_slots(self.name, 0, 0.0)
+            self.control.save_slots(self.name, 0, 0.0)  # one that stops is gone at once
         except ControlUnavailable:
             log.warning("the slots of this worker are forgotten in a while")
         self.alerts.stop()
@@ -124,8 +124,7 @@ class Worker:
             free = disk_usage(self.config.state).free
         except OSError:
             free = None
-        until = self.clock.now() + self.settings.lease_seconds
-        self.control.save_slots(self.name, self.settings.slots, until, free)
+        self.control.save_slots(self.name, self.settings.slots, self.settings.lease_seconds, free)
 
     def _work(self, kinds: tuple[str, ...], scheduled: bool | None) -> None:
         while not self._stopped.is_set():
@@ -146,22 +145,23 @@ class Worker:
 
     def _claim(self, kinds: tuple[str, ...], scheduled: bool | None) -> Job | None:
         lease, per_person = self.settings.lease_seconds, self.settings.per_person
-        return self.control.claim(self.name, self.clock.now(), lease, kinds, per_person=per_person, scheduled=scheduled)
+        return self.control.claim(self.name, None, lease, kinds, per_person=per_person, scheduled=scheduled)
 
     def _renew(self) -> None:
         """Renew the slots, the leases and the mark of the ledger, each whatever becomes of the others. What fails is tried
         again before it is missed: a worker that is not renewed counts as gone, and its jobs are taken by others."""
         seconds, is_renewed = self.settings.lease_seconds, True
         while not self._stopped.wait(seconds / 3 if is_renewed else min(RETRY_SECONDS, seconds / 10)):
-            renewals: list[Callable[[], object]] = [
-                self._say_slots,
-                self.tables.renew_serving,
-                *(partial(self._renew_lease, job) for job in self.jobs.leased),
-            ]
-            is_renewed = not [each for each in renewals if not self._try_renewal(each)]
+            is_renewed = all([self._try_renewal(self._say_slots), self._try_renewal(self.tables.renew_serving)])
+            jobs = list(self.jobs.leased)
+            if not self._try_renewal(partial(self._renew_leases, jobs)):  # one of them may be what fails
+                failed = [job for job in jobs if not self._try_renewal(partial(self._renew_leases, [job]))]
+                is_renewed = is_renewed and not failed
 
-    def _renew_lease(self, job: Job) -> None:
-        self.control.renew(job, self.clock.now(), self.settings.lease_seconds)
+    def _renew_leases(self, jobs: Iterable[Job]) -> None:
+        with self.control.transaction(durable=False, urgent=True):  # one wait for other writers, however many there are
+            for job in jobs:
+                self.control.renew(job, None, self.settings.lease_seconds)
 
     @staticmethod
     def _try_renewal(renew: Callable[[], object]) -> bool:
