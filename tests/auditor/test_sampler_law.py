@@ -60,7 +60,7 @@ def test_every_test_is_exact() -> None:
     """At α = 0.2 for each test, about that share of Poisson samples is refuted by it and no more: binomial at 10⁻⁹."""
     from scipy.stats import binom
 
-    times, alpha = 150, 0.2
+    times, alpha = 80, 0.2
     refuted: dict[int, int] = {}
     for seed in range(times):
         for place, test in enumerate(list_count_tests(draw_poisson(seed=seed)[:40, :40], RATE)):

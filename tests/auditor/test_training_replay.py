@@ -1,6 +1,7 @@
 """Replay of fitted models and of `PrivateTrainer`, in whole numbers: the right ones pass, each mutant is caught."""
 
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,18 @@ from hypothesis import strategies as st
 
 from discreet.auditor import audit_training
 from discreet.auditor.training_replay import replay_estimator, trace_fit
-from discreet.learn import Additive, LinearRegression, LogisticRegression, Ridge
+from discreet.learn import (
+    PCA,
+    Additive,
+    BinnedNB,
+    GaussianNB,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    Moments,
+    Ridge,
+    StandardScaler,
+)
 from discreet.learn import descent as descent_module
 from discreet.learn.descent import Descent
 from discreet.units import Neighbours
@@ -35,6 +47,24 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "additive regression": (Additive(target_bounds=(-1, 1), **DECLARED), NUMBERS),
     "replace": (LogisticRegression(classes=("a", "b"), neighbours=Neighbours.REPLACE, **DECLARED), CLASSES),
 }
+
+
+OTHERS = [GaussianNB, BinnedNB, KMeans, PCA, StandardScaler, Moments]
+
+
+@pytest.mark.parametrize("kind", OTHERS, ids=lambda kind: kind.__name__)
+def test_other_models_pass(kind: type[Any]) -> None:
+    given = {
+        "epsilon": 1,
+        "delta": 1e-6,
+        "bounds": {"age": (17, 90), "pay": (-1, 1)},
+        "expected": 100,
+        "classes": ("a", "b"),
+    }
+    known = {name: value for name, value in given.items() if name in signature(kind).parameters}
+    features = {"age": FEATURES["age"], "pay": SOURCE.normal(size=COUNT)}
+    found = replay_estimator(kind(**known), features, CLASSES if "classes" in known else None)
+    assert not any(each.violation for each in found.values()), found
 
 
 def find_refuted(name: str) -> list[str]:
@@ -62,7 +92,7 @@ def test_a_replay_changes_and_charges_nothing() -> None:
     assert not hasattr(model, "event_")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(st.floats(width=32) | st.just(1e308), min_size=2, max_size=6),
     st.lists(st.sampled_from(["a", "b", None, "other"]), min_size=6, max_size=6),

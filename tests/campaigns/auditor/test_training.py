@@ -68,7 +68,7 @@ class Opacus:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()  # closes the pipes
 
 
 CLAIM = TrainingClaim(RATE, 1, 10)
