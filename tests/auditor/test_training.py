@@ -82,9 +82,9 @@ def test_a_function_with_seeds_is_called_once_for_each_run() -> None:
         included = source.random((10, len(rows))) < 0.1
         return included @ rows + source.normal(size=(10, 8)) * (0.2 if len(rows) else 1)
 
-    found = audit_training(train, CLAIM, runs=1_500, canaries=0, confidence=CONFIDENCE)
+    found = audit_training(train, CLAIM, runs=3_000, canaries=0, confidence=CONFIDENCE)
     assert found["canary"].violation
-    assert len(set(seeds)) > 0.99 * len(seeds) > 500
+    assert len(set(seeds)) > 0.99 * len(seeds) > 1000
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
