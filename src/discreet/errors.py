@@ -71,6 +71,7 @@ _PAGES = {
     "docs/serve.md#people-grants-and-approval": "purpose",
     "docs/auditing.md#any-function": "claim function mechanism pairs domain seconds limit workers samples report",
     "docs/auditing.md#clients-of-local-privacy": "command player right",
+    "docs/auditing.md#training": "training target batches records",
     "docs/planning.md#what-can-be-planned": "n rmse cells whole queries question",
     "docs/planning.md#training-with-dp-sgd": "batch epochs",
     "docs/accounting.md#selecting-the-best-of-several-runs": "eta gamma runs",

@@ -136,3 +136,33 @@ def test_a_report_that_cannot_be_written_does_not_change_the_verdict(tmp_path: P
     out = run(tmp_path, "boxes:short", "--epsilon", "0.1", "--seconds", "20", "--report", "page.png")
     assert out.returncode == 1
     assert "page.png" in out.stderr
+
+
+TRAINING = """
+import numpy as np
+from discreet.auditor import TrainingClaim
+from discreet.learn import LinearRegression
+
+def release(rows, seed):
+    return rows.sum(0)[None]  # neither clipping nor noise
+
+leaky = release, TrainingClaim(rate=1, noise=1, steps=1)
+
+def fitted():
+    model = LinearRegression(epsilon=1, delta=1e-6, bounds={"x": (0, 1)}, target_bounds=(0, 1), expected=10, steps=2)
+    return model, ({"x": np.linspace(0, 1, 10)}, np.linspace(0, 1, 10))
+"""
+
+
+def test_training_is_audited(tmp_path: Path) -> None:
+    (tmp_path / "trained.py").write_text(TRAINING)
+    out = run(tmp_path, "--training", "trained:leaky", "--json")
+    told = json.loads(out.stdout)
+    assert (out.returncode, told["violation"], told["checks"]["canary"]["violation"]) == (1, True, True)
+    out = run(tmp_path, "--training", "trained:fitted")
+    assert out.returncode == 0
+    assert out.stdout.splitlines()[0].startswith("sensitivity: Passed")
+    for more in (("trained:release",), ("trained:missing",), ("trained:leaky", "--epsilon", "1"), ("math:pi",)):
+        out = run(tmp_path, "--training", *more)
+        assert out.returncode == 2, out
+        assert "--training" in out.stderr or "--epsilon" in out.stderr

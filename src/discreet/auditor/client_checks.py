@@ -20,7 +20,6 @@ probability at most α.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from random import SystemRandom
 from typing import Any, TypeAlias
 
@@ -43,7 +42,7 @@ from discreet.auditor.clients import (
     weigh_report,
 )
 from discreet.auditor.evidence import clopper_pearson_lower, clopper_pearson_upper
-from discreet.auditor.finding import Finding
+from discreet.auditor.finding import Check, Finding
 from discreet.errors import BadParameter
 from discreet.local.collection import Collection
 from discreet.local.domains import Integers, Listed
@@ -55,31 +54,6 @@ MAX_COVERED = 16
 NONCES_PER_VALUE = 400
 DEVICES_PER_CHECK = 8
 RETRIES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Whether a client did something that a correct one does not do: `problem` says what."""
-
-    name: str
-    problem: str = ""
-    passed: str = ""  # what was checked
-
-    @property
-    def violation(self) -> bool:
-        """Whether there is a problem."""
-        return bool(self.problem)
-
-    def __str__(self) -> str:
-        return f"Refuted: {self.problem}." if self.problem else f"Passed: {self.passed}."
-
-    def grade(self) -> str:
-        """Say the same to a student."""
-        return str(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `discreet audit --json` prints."""
-        return {"violation": self.violation, "check": self.name, "problem": self.problem, "passed": self.passed}
 
 
 def audit_collection(

@@ -134,6 +134,31 @@ class Finding:
             plt.close(figure)
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether something was observed that a correct client or trainer does not do: `problem` says what."""
+
+    name: str
+    problem: str = ""
+    passed: str = ""  # what was checked
+
+    @property
+    def violation(self) -> bool:
+        """Whether there is a problem."""
+        return bool(self.problem)
+
+    def __str__(self) -> str:
+        return f"Refuted: {self.problem}." if self.problem else f"Passed: {self.passed}."
+
+    def grade(self) -> str:
+        """Say the same to a student."""
+        return str(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `discreet audit --json` prints."""
+        return {"violation": self.violation, "check": self.name, "problem": self.problem, "passed": self.passed}
+
+
 def _claimed_trade_off(points: tuple[Point, ...], alpha: float) -> float:
     """Return the least false-negative rate that the points allow at a false-positive rate α, in both directions [DRS22]."""
     steep = max(1 - point.delta - exp(point.epsilon) * alpha for point in points)

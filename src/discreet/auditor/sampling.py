@@ -242,19 +242,24 @@ def load_function(reference: FunctionReference) -> Callable[[Any], Any]:
     """
     if not isinstance(reference, str):
         return reference
-    module, _, name = reference.partition(":")
-    if not module or not name:
-        raise BadParameter("function", repr(reference), "not of the form module:function", "write, for example, noise:add")
-    try:
-        with redirect_stdout(sys.stderr):
-            function = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as missing:
-        bare = module.removesuffix(".py").replace("/", ".")
-        hint = "check the module's path and the name" if bare == module else f"name the module, not its file: {bare}:{name}"
-        raise BadParameter("function", repr(reference), str(missing), hint) from None
+    function = load_attribute(reference)
     if not callable(function):
         raise BadParameter("function", repr(reference), "not callable", "name a function of one input")
     return function  # type: ignore[no-any-return]
+
+
+def load_attribute(reference: str, parameter: str = "function") -> Any:
+    """Import what is given as "module:name"; what its module prints goes to standard error."""
+    module, _, name = reference.partition(":")
+    if not module or not name:
+        raise BadParameter(parameter, repr(reference), "not of the form module:function", "write, for example, noise:add")
+    try:
+        with redirect_stdout(sys.stderr):
+            return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as missing:
+        bare = module.removesuffix(".py").replace("/", ".")
+        hint = "check the module's path and the name" if bare == module else f"name the module, not its file: {bare}:{name}"
+        raise BadParameter(parameter, repr(reference), str(missing), hint) from None
 
 
 def get_import_path(reference: FunctionReference) -> str:

@@ -39,6 +39,10 @@ def audit(
     command: Annotated[
         str | None, typer.Option(help="A client that answers lines of JSON, such as 'node client/discreet-local.js'.")
     ] = None,
+    training: Annotated[
+        str | None,
+        typer.Option(help="Instead of a function: audit a trainer or a model, module:name, or a function that returns one."),
+    ] = None,
     domain: Annotated[
         str, typer.Option(help="The range of records, 0:1; any adds NaN, extreme numbers and other types.")
     ] = "0:1",
@@ -61,12 +65,17 @@ def audit(
     """Attack a function that claims to be private, and certify a lower bound on its ε. Exit code 1 if the claim is false.
 
     With --collection, the client of local privacy is attacked: by single reports, retries, averaging and equal histories.
+    With --training, DP-SGD is replayed without noise, its batches are tested, and it is attacked with canaries.
     """
     if collection is not None:
         _audit_collection(function, collection, command, pairs, (epsilon, rho, mu, report), confidence, seconds, grade, json)
+    if training is not None:
+        _audit_training(function, training, (epsilon, rho, mu, pairs, report), confidence, grade, json)
     if function is None or command is not None:
         given = "missing" if function is None else f"given with --command {command}"
-        raise BadParameter("function", given, "nothing to attack", "name module:function, or give --collection")
+        raise BadParameter(
+            "function", given, "nothing to attack", "name module:function, or give --collection or --training"
+        )
     from discreet.auditor.attack import audit as run_audit
     from discreet.auditor.sampling import load_function
     from discreet.units import Neighbours
@@ -129,6 +138,34 @@ def _audit_collection(
     else:
         for game, each in found.items():
             print_line(f"{game}: {each.grade() if grade else each}")
+    raise typer.Exit(1 if violation else 0)
+
+
+def _audit_training(
+    function: str | None, name: str, unused: tuple[str | None, ...], confidence: float, grade: bool, json: bool
+) -> NoReturn:
+    """Audit a trainer, a model with its rows or a function with its claim, print the findings, and exit."""
+    from discreet.auditor.sampling import load_attribute
+    from discreet.auditor.training import audit_training, read_target
+
+    if function is not None:
+        raise BadParameter("--training", repr(name), f"given with the function {function}", "give one of them")
+    for flag, value in zip(("--epsilon", "--rho", "--mu", "--pairs", "--report"), unused, strict=True):
+        if value is not None:
+            raise BadParameter(flag, value, "not for training, which states its own claim", f"leave {flag} out")
+    sys.path.insert(0, "")
+    try:
+        target, options = read_target(load_attribute(name, "--training"))
+        with show_progress("auditing …") as on_progress:
+            found = audit_training(target, confidence=confidence, progress=on_progress, **options)
+    except BadParameter as refused:
+        raise BadParameter("--training", repr(name), refused.reason, refused.hint) from None
+    violation = any(each.violation for each in found.values())
+    if json:
+        print_json({"violation": violation, "checks": {name: each.to_dict() for name, each in found.items()}})
+    else:
+        for check, each in found.items():
+            print_line(f"{check}: {each.grade() if grade else each}")
     raise typer.Exit(1 if violation else 0)
 
 

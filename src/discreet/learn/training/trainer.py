@@ -274,11 +274,15 @@ class PrivateTrainer:
         schedule = self.schedule
         summer, gradients = open_summer(self.model, settings, kind, schedule.chunk, schedule.narrow_chunks, self.threads)
         try:
-            run = _Run(self, gradients, summer, path, bits or SYSTEM, bits is not None and bits is not SYSTEM)
+            run = self._make_run(gradients, summer, path, bits)
             run.reserve()
             return run.execute(given, wanted, kind, progress)
         finally:
             summer.close()
+
+    def _make_run(self, gradients: GradientModel, summer: Summer, path: Path | None, bits: Bits | None) -> "_Run":
+        """Return a new run; an audit puts one that is recorded in its place."""
+        return _Run(self, gradients, summer, path, bits or SYSTEM, bits is not None and bits is not SYSTEM)
 
     def _check_columns(self, features: Tensor, targets: Tensor) -> None:
         """Refuse by shapes and types, never by values."""
@@ -440,20 +444,28 @@ class _Run:
             self.attempts.claim()
             assert self.schedule.every is not None
             end = min(end, self.step + self.schedule.every)
-        noise = drawer.submit(_draw_noise, self.plan, self.bits)
+        noise = drawer.submit(self._draw_noise)
         self.summer.update(self.weights)
         while self.step < end:
             drawn = noise
-            batch = draw_batch(self.schedule.rate, self.count, self.bits)
+            batch = self._draw_batch()
             total = self.summer.sum(batch)
             ready = drawn.result()
             if self.step + 1 < end:
-                noise = drawer.submit(_draw_noise, self.plan, self.bits)
+                noise = drawer.submit(self._draw_noise)
             self._apply(add_saturating(total, ready))
             self.step += 1
             report(self.step)
         if self.path is not None:
             self._save(self.path)
+
+    def _draw_batch(self) -> Ints:
+        """Return the positions of a step's records."""
+        return draw_batch(self.schedule.rate, self.count, self.bits)
+
+    def _draw_noise(self) -> Ints:
+        """Return the noise of a step. It runs in a thread of its own."""
+        return _draw_noise(self.plan, self.bits)
 
     def _apply(self, noisy: Ints) -> None:
         """Let the optimiser make a step with the noisy mean. From here on all is post-processing."""
