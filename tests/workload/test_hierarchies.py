@@ -225,3 +225,61 @@ def test_the_command_publishes_and_reproduces(folder: Path, monkeypatch: pytest.
     again = run("reproduce", "out")
     assert again.returncode == 0, again.stdout
     assert "sex.county.parquet is what the measurements say" in again.stdout
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ('geo = "nation > state > county"', 'geo = "nation > regions > county"', "the files of regions have this name"),
+        ('geo = "nation > state > county"', 'geo = "nation > State > state"', "on some disks it is the same as 'State'"),
+        ('geo = "nation > state > county"', 'geo = "nation > sd > county"', "every table has a column of this name"),
+        ("[tables.total]", "[tables.Sex]", "on some disks it is the same as 'sex'"),
+        ('by = ["sex"]', 'by = ["sex", "State"]\n[computed]\nState = "sex"', "every table has a column of this name"),
+        ('by = ["sex"]', 'by = ["sex", "region"]\n[computed]\nregion = "sex"', "the tables of regions have a column"),
+    ],
+)
+def test_names_of_files_and_columns_that_collide_are_refused_before_the_charge(
+    folder: Path, old: str, new: str, said: str
+) -> None:
+    text = (PLAN + LEDGER).replace('levels = ["nation", "state"]', "").replace(old, new)
+    assert new in text
+    (folder / "charged.toml").write_text(text)
+    with pytest.raises(DiscreetError, match=said):
+        publish_hierarchy(folder / "charged.toml", folder / "out")
+    assert not (folder / "out").exists()
+    ledger = open_ledger(folder / "people.ledger")
+    assert ledger.get_account("census").budget.spent == 0
+    ledger.close()
+
+
+def test_a_level_called_region_and_regions_are_different_tables(folder: Path) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("state", "region") + "delta = 1e-6\n")
+    published = publish_hierarchy(folder / "plan.toml", folder / "out")
+    tables = published.tabulation.tables
+    assert tables["sex", "region"].nodes == ("1", "2")
+    assert tables["sex", "regions"].nodes == ("coast",)
+    assert reproduce_hierarchy(folder / "out").is_complete
+
+
+@pytest.mark.parametrize("plan", ["plan.toml", "charged.toml"])
+@pytest.mark.parametrize("broken", ["write_hierarchy_tables", "write_papers"])
+def test_a_write_that_failed_after_the_charge_is_finished_by_the_same_command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, plan: str, broken: str
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    module = "discreet.tabulation.hierarchical" if broken == "write_hierarchy_tables" else "discreet.workload.hierarchies"
+
+    def fail(*_: Any) -> None:
+        raise BadParameter("folder", "out", "the disk is full", "make room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"{module}.{broken}", fail)
+        with pytest.raises(BadParameter, match="the disk is full"):
+            publish_hierarchy(folder / plan, folder / "out")
+    assert not (folder / "out" / "guarantee.md").exists()
+    parts = {path.name: path.read_bytes() for path in (folder / "out" / "measurements").glob("*.npz")}
+    again = publish_hierarchy(folder / plan, folder / "out")
+    assert again.free
+    assert {path.name: path.read_bytes() for path in (folder / "out" / "measurements").glob("*.npz")} == parts
+    assert reproduce_hierarchy(folder / "out").is_complete
+    assert (folder / "out" / "guarantee.md").exists()

@@ -41,13 +41,16 @@ from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
-from discreet.tabulation.wanted import TOTAL, write_cells_sql
+from discreet.tabulation.wanted import TABLE_COLUMNS, TOTAL, write_cells_sql
 from discreet.units import Sensitivity
 
 ALL = "all"
+REGIONS_LEVEL, REGION = "regions", "region"
+"""What the files of regions have in place of a level, and the column of their names."""
 FILE_NAME = re.compile(r"\w[\w -]*")
 """What tables and levels may be called: they are names of files."""
 NOT_A_FILE_NAME = "not a name of letters, digits, blanks, - and _"
+RENAME_LEVEL = "rename the level: it is part of the names of files, and a column in them"
 
 Nodes: TypeAlias = str | Path | Sequence[str] | Mapping[str, Sequence[Any]]
 
@@ -145,9 +148,14 @@ def _read_levels(geo: str | Sequence[str], problems: Problems) -> tuple[str, ...
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
         problems.add("geo", repr(geo), f"levels overlap: `{twice[0]}` is named twice", "name each level once")
-    for each in names:
+    for each in dict.fromkeys(names):
+        same = next((other for other in names[: names.index(each)] if other.lower() == each.lower()), None)
+        if same is not None:
+            problems.add("geo", repr(each), f"on some disks it is the same as {same!r}", RENAME_LEVEL)
+        if each.lower() in TABLE_COLUMNS:
+            problems.add("geo", repr(each), "every table has a column of this name of its own", RENAME_LEVEL)
         if not FILE_NAME.fullmatch(each):
-            problems.add("geo", repr(each), NOT_A_FILE_NAME, "rename the level: it is part of the names of files")
+            problems.add("geo", repr(each), NOT_A_FILE_NAME, RENAME_LEVEL)
     return tuple(names)
 
 
@@ -315,6 +323,9 @@ def read_hierarchy_wanted(
                 raise QueryRefused(f"There is no column `{name}`", hint)
         elif name == hierarchy.column:
             problems.add("by", repr(name), "the hierarchy is by this column already", "leave it out: name levels instead")
+        elif name.lower() in {*TABLE_COLUMNS, *map(str.lower, hierarchy.levels)}:
+            hint = f'define it with columns={{"{name}_of_rows": "{name}"}}, and take that'
+            problems.add("by", repr(name), "every table has a column of this name of its own", hint)
     if hierarchy.column not in known:
         problems.add("column", repr(hierarchy.column), "not a column of the table", "name the column of the last level")
     elif known[hierarchy.column].kind is Kind.REAL:
@@ -341,8 +352,10 @@ def _list_tables(tables: LevelTablesLike, problems: Problems) -> tuple[LevelTabl
     if not found:
         problems.add("tables", "empty", "no table is wanted", 'give tables={"age": LevelTable(("age",))}')
     for i, one in enumerate(found):
-        if any(one.name == other.name for other in found[:i]):
-            problems.add("tables", repr(one.name), "two tables have this name", "name one of them otherwise")
+        same = next((other.name for other in found[:i] if other.name.lower() == one.name.lower()), None)
+        if same is not None:
+            reason = "two tables have this name" if same == one.name else f"on some disks it is the same as {same!r}"
+            problems.add("tables", repr(one.name), reason, "name one of them otherwise")
         if not FILE_NAME.fullmatch(one.name):
             problems.add("tables", repr(one.name), NOT_A_FILE_NAME, "rename the table: it is part of the names of files")
         if not all(isinstance(name, str) and name for name in one.by) or len(set(one.by)) < len(one.by):
@@ -381,13 +394,28 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
     return tuple(sorted(set(found)))
 
 
+def _check_names_of_regions(hierarchy: Hierarchy, columns: Iterable[str], problems: Problems) -> None:
+    """Refuse what the files of regions have in common with those of levels, or with their own columns."""
+    for level in hierarchy.levels:
+        if level.lower() == REGIONS_LEVEL:
+            problems.add("geo", repr(level), "the files of regions have this name", f"{RENAME_LEVEL}; or want no regions")
+    for name in columns:
+        if name.lower() == REGION:
+            hint = f'define it with columns={{"{name}_of_rows": "{name}"}}, and take that; or want no regions'
+            problems.add("by", repr(name), "the tables of regions have a column of this name of their own", hint)
+
+
 def read_regions(
-    hierarchy: Hierarchy, regions: "Mapping[str, Iterable[Any] | Mapping[str, Iterable[Any]]] | None"
+    hierarchy: Hierarchy,
+    regions: "Mapping[str, Iterable[Any] | Mapping[str, Iterable[Any]]] | None",
+    columns: Iterable[str] = (),
 ) -> tuple[tuple[str, ...], Regions]:
     """Return the names and minimal covers of regions that are no node: each a list of nodes of the last level, or lists of
-    nodes by level. All problems are refused at once."""
+    nodes by level. `columns` are those of the tables. All problems are refused at once."""
     problems = Problems()
     leaves = []
+    if regions:
+        _check_names_of_regions(hierarchy, columns, problems)
     for name, nodes in (regions or {}).items():
         with problems.collect():
             found = hierarchy.find_region(nodes)

@@ -180,7 +180,7 @@ def plan_hierarchy(
     region_names: tuple[str, ...] = ()
     covers = Regions.cover(hierarchy.spine, [])
     with problems.collect():
-        region_names, covers = read_regions(hierarchy, regions)
+        region_names, covers = read_regions(hierarchy, regions, wanted.columns)
     level = 0.95
     with problems.collect():
         level = check_confidence(confidence)

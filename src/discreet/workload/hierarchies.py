@@ -33,7 +33,7 @@ from discreet.folders import resolve_folder
 from discreet.noise import Bits
 from discreet.query.contribution import explain_sensitivity
 from discreet.session.executor import RunOptions
-from discreet.tabulation.hierarchical import HierarchyTabulation, execute_hierarchy
+from discreet.tabulation.hierarchical import HierarchyTabulation, execute_hierarchy, resume_hierarchy
 from discreet.tabulation.hierarchy import Hierarchy, LevelTable
 from discreet.tabulation.hierarchy_files import MEASUREMENTS_FOLDER
 from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, plan_hierarchy
@@ -176,7 +176,8 @@ def publish_hierarchy(
 ) -> HierarchyPublication:
     """Measure with one debit into a folder, and write tables, guarantee page and certificate into it.
 
-    A folder in which the same plan was begun is continued. `force` writes the tables of a complete publication again, from
+    A folder in which the same plan was begun is continued: with a ledger from any point, without one once all of it was
+    measured. `force` writes the tables of a complete publication again, from
     the same measurements; these are never replaced.
     """
     workload = plan if isinstance(plan, HierarchyWorkload) else read_hierarchy_workload(plan)
@@ -184,7 +185,9 @@ def publish_hierarchy(
     signing_key = load_signing_key(workload, fresh, key)
     folder = resolve_folder(Path(to))
     _check_folder(folder, force)
-    tabulation = execute_hierarchy(found, folder, RunOptions(bits, progress, workload.id, fresh))
+    tabulation = resume_hierarchy(found, folder) if workload.ledger is None and bits is None else None
+    if tabulation is None:
+        tabulation = execute_hierarchy(found, folder, RunOptions(bits, progress, workload.id, fresh))
     tabulation.write()
     certificate = None if signing_key is None else certify(tabulation, signing_key)
     page = format_hierarchy_guarantee(workload.title, tabulation, certificate)
