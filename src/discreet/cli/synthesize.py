@@ -89,13 +89,14 @@ def synthesize(
 
     SOURCE is a table, which costs ε, or the folder of a published tabulation:
     its noisy tables were paid for, so its rows are free and need no data.
+    Publications of a hierarchy are not supported.
     """  # fmt: skip
     from discreet.synthesis.synthesis import Drawing
 
     drawing = Drawing("auto" if rows == "auto" else _parse_rows(rows), seed, confidence)
     if not dry_run:
         _check_file(to, options.source)
-    if (Path(options.source) / "measurements.json").is_file():
+    if _is_publication(options.source):
         given = {
             "--columns": columns, "--computed": computed, "--where": where, "--model": model, "--epsilon": epsilon,
             "--budget": budget, "--currency": currency, "--ledger": ledger, "--account": account, "--id": id,
@@ -131,6 +132,13 @@ def synthesize(
     print_line(f"Wrote {len(found):,} rows to {to}.")
     for note in found.list_notes():
         print_line(spell_notes(note))
+
+
+def _is_publication(source: str) -> bool:
+    """Whether the source is the folder of published tables, with a hierarchy or without."""
+    from discreet.tabulation.hierarchy_files import is_hierarchy_folder
+
+    return (Path(source) / "measurements.json").is_file() or is_hierarchy_folder(source)
 
 
 def _plan(

@@ -180,18 +180,41 @@ def summarise_plan(plan: "TabulationPlan") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def print_plan(plan: "TabulationPlan") -> None:
-    """Print what a plan costs and buys."""
+def count_measured(measured: list[Any]) -> str:
+    """Say how many tables get noise.
+
+    >>> count_measured([{}])
+    '1 table is measured.'
+    """
+    return "1 table is measured." if len(measured) == 1 else f"{len(measured):,} tables are measured."
+
+
+def format_number(number: float) -> str:
+    """A half-width or a standard deviation for people: four digits, and never an exponent.
+
+    >>> format_number(29.987), format_number(11094.3), format_number(0.012345)
+    ('29.99', '11,090', '0.01234')
+    """
+    return f"{float(f'{number:.4g}'):,.0f}" if number >= 1000 else f"{number:.4g}"
+
+
+def print_plan(plan: "TabulationPlan", summary: dict[str, Any] | None = None) -> None:
+    """Print what a plan costs and buys. `summary` is what `summarise_plan` says of it, with more notes."""
     from rich.console import Console
 
     from discreet.formats import make_rich_table
 
-    found = summarise_plan(plan)
+    found = summarise_plan(plan) if summary is None else summary
     rows = [
-        (each["name"], ", ".join(each["by"]) or "everybody", f"{each['sd']:,.4g}", f"±{each['half_width']:,.4g}")
+        (
+            each["name"],
+            ", ".join(each["by"]) or "everybody",
+            format_number(each["sd"]),
+            f"±{format_number(each['half_width'])}",
+        )
         for each in found["tables"]
     ]
     Console().print(make_rich_table(None, ("table", "by", "sd", "half-width"), rows))
-    print_line(f"{len(found['measured'])} tables are measured. {plan.cost}")
+    print_line(f"{count_measured(found['measured'])} {plan.cost}")
     for note in found["notes"]:
         print_line(note)

@@ -55,7 +55,7 @@ from discreet.query.contribution import (
     list_keys,
 )
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import ROW_UNIT_NOTE, Key, Table
+from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table
 from discreet.query.statistics import CentredSum, ScalarStatistic
 from discreet.query.validate import apply_joins, check_query
 from discreet.units import Neighbours, Sensitivity
@@ -204,12 +204,19 @@ def _list_declared_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...]
     columns = []
     for group, keys in zip(query.groups, list_keys(query, table), strict=True):
         if keys is None:
+            hint = f"declare them: keys={{{group.name!r}: [...]}}"
+            if isinstance(group.value, ast.Ref) and _is_bounded_integer(table, group.value.column):
+                hint += f"; or take a computed column, {group.value.column} // 1, whose keys follow from the bounds"
             raise QueryRefused(
-                f"The keys of `{group.name}` are not declared, and a tabulation shows all of them, also empty ones",
-                f"declare them: keys={{{group.name!r}: [...]}}",
+                f"The keys of `{group.name}` are not declared, and tables show all of them, also empty ones", hint
             )
         columns.append(keys)
     return tuple(columns)
+
+
+def _is_bounded_integer(table: Table, name: str) -> bool:
+    column = table.columns[name]
+    return column.kind is Kind.INTEGER and column.number_bounds is not None
 
 
 def _check_aggregate(query: ast.Query, table: Table, max_groups: int) -> None:

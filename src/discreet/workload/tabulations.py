@@ -24,6 +24,7 @@ from typing import Any
 from discreet._numbers import format_up, read_decimal
 from discreet.errors import BadParameter, DiscreetError, Problems
 from discreet.folders import create_folder, resolve_folder
+from discreet.ledger.account import Account
 from discreet.noise import Bits
 from discreet.query.cells import explain_cells
 from discreet.session.connect import open_account, open_session
@@ -38,10 +39,12 @@ from discreet.tabulation.tables import TabulatedTable
 from discreet.tabulation.tabulation import Tabulation, execute_tabulation
 from discreet.tabulation.wanted import WantedTable, list_table_problems, read_wanted
 from discreet.text import escape_markdown, format_markdown_code
+from discreet.workload.accounts import find_account
 from discreet.workload.guarantee import published_point
-from discreet.workload.spec import NAME_PATTERN, PLACEHOLDERS, PlanOptions, parse_fields, parse_options, prefix_errors
+from discreet.workload.spec import NAME_PATTERN, PLACEHOLDERS, parse_fields, parse_options, prefix_errors
 from discreet.workload.tabulated import (
     GUARANTEE_FILE,
+    TabulationOptions,
     certify,
     describe_provenance,
     format_measured,
@@ -60,7 +63,7 @@ TABLE_FIELDS = {"by", "weight", "error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableWorkload(PlanOptions):
+class TableWorkload(TabulationOptions):
     """One source with its options, several tables that add up, one budget.
 
     >>> TableWorkload(source="people.csv", unit="id", epsilon=1, delta=1e-6, tables=())
@@ -78,12 +81,11 @@ class TableWorkload(PlanOptions):
             raise BadParameter("tables", "empty", "no table is wanted", 'write [tables.NAME] and by = ["column"]')
         Problems([*_list_name_problems(self.tables), *list_table_problems(self.tables)]).raise_all()
 
-    def plan(self) -> TabulationPlan:
-        """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
-        session = self.open_session()
-        counts_epsilon = session.account.budget.currency.counts_epsilon
+    def plan(self, account: "tuple[Account, Fraction] | None" = None) -> TabulationPlan:
+        """Open the source and the account, unless it is given, and find the noise. Nothing is charged and no row is read."""
+        session = self.open_session(find_account(self)[0] if account is None else account)
         return plan_tabulation(
-            session, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None, columns=self.computed,
+            session, self.tables, epsilon=self.epsilon, delta=self.certified_delta(session), columns=self.computed,
             where=self.where, weight=self.weight, confidence=self.confidence,
         )  # fmt: skip
 
