@@ -377,3 +377,27 @@ def test_synthesis_says_that_it_takes_no_publication_of_a_hierarchy(folder: Path
     refused = run("synthesize", "out", "--to", "rows.csv")
     assert refused.returncode == 2
     assert "out is the publication of a hierarchy" in " ".join(refused.stderr.split())
+
+
+def test_measurements_that_are_published_are_readable_like_the_tables(folder: Path) -> None:
+    publish_hierarchy(folder / "plan.toml", folder / "out")
+    expected = (folder / "out" / "sex.county.csv").stat().st_mode
+    assert {path.stat().st_mode for path in (folder / "out" / "measurements").iterdir()} == {expected}
+
+
+def test_tables_of_weights_say_what_they_add_up_and_what_is_not_in_their_error(folder: Path) -> None:
+    people = pandas.read_parquet(folder / "people.parquet")
+    people.assign(w=people["id"] % 3).to_parquet(folder / "people.parquet")
+    (folder / "plan.toml").write_text(
+        'weight = "w"\n' + PLAN.replace("[keys]", "[bounds]\nw = [0, 400]\n[keys]") + "delta = 1e-6\n"
+    )
+    published = publish_hierarchy(folder / "plan.toml", folder / "out")
+    page = " ".join((folder / "out" / "guarantee.md").read_text().split())
+    for said in (page, " ".join(published.tabulation.list_notes())):
+        assert "the sum of w over the rows that are kept" in said
+        assert "the error of sampling is not in them" in said
+        assert "the count of the rows" not in said
+    assert "by at most 400 in w" in page
+    assert "It is declared that each id has one row, and taken for granted" in page
+    assert "`display` is post-processing" in page
+    assert "`reliable` is true if" in page

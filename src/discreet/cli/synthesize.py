@@ -26,8 +26,8 @@ from discreet.cli.options import (
     parse_names,
     takes_source,
 )
-from discreet.cli.output import parse_number, print_json, print_line, print_warning, show_progress
-from discreet.cli.tabulate import parse_computed
+from discreet.cli.output import TEMPORARY_BUDGET, parse_number, print_json, print_line, print_warning, show_progress
+from discreet.cli.tabulate import choose_currency, parse_computed
 from discreet.errors import BadParameter
 from discreet.session.options import SourceOptions
 
@@ -112,7 +112,8 @@ def synthesize(
             options, columns, computed, where, model or "tree",
             QueryArguments(
                 sql="", epsilon=epsilon, error=None, size=None, weight=None, confidence=confidence, delta=delta,
-                currency=currency, ledger=ledger, account=account, budget=budget,
+                currency=currency if model == "adaptive" else choose_currency(currency, delta, ledger), ledger=ledger,
+                account=account, budget=budget,
             ),
             id,
         )  # fmt: skip
@@ -132,6 +133,8 @@ def synthesize(
     print_line(f"Wrote {len(found):,} rows to {to}.")
     for note in found.list_notes():
         print_line(spell_notes(note))
+    if ledger is None and not _is_publication(options.source):
+        print_line(TEMPORARY_BUDGET)
 
 
 def _is_publication(source: str) -> bool:

@@ -250,12 +250,32 @@ def _check_aggregate(query: ast.Query, table: Table, max_groups: int) -> None:
             raise QueryRefused(f"Tables of {aggregate.to_sql(table.unit)} do not add up", AGGREGATES_HINT)
 
 
+def describe_total(bounded: BoundedCells) -> str:
+    """What the cells of a table hold before noise, in words."""
+    if not isinstance(bounded.statistic, CentredSum):
+        return "the count of the rows that are kept"
+    return f"the sum of {ast.format_value(bounded.statistic.value)} over the rows that are kept"
+
+
+def explain_weight(bounded: BoundedCells) -> list[str]:
+    """Say what is not in the error of tables that add up a weight; nothing of counts."""
+    if not isinstance(bounded.statistic, CentredSum):
+        return []
+    step = nearest_float(bounded.statistic.step_size(bounded.table))
+    return [
+        f"Values of {ast.format_value(bounded.statistic.value)} are clipped to their declared bounds and rounded to "
+        f"multiples of {step:.6g}. `sd` and the intervals are of the noise alone: if these are weights of a survey, the "
+        "error of sampling is not in them."
+    ]
+
+
 def explain_cells(bounded: BoundedCells) -> str:
     """Say in words what one unit can change in every table, and repeat the limits."""
     unit, k = bounded.table.unit, bounded.max_change
     most = formats.count_things(k, "row")
     if isinstance(bounded.statistic, CentredSum):
-        most = f"{k * nearest_float(bounded.statistic.step_size(bounded.table)):,.6g}"
+        step = nearest_float(bounded.statistic.step_size(bounded.table))
+        most = f"{k * step:,.6g} in {ast.format_value(bounded.statistic.value)}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
         change = f"Adding or removing one {unit} changes each table by at most {most} in all."
     else:

@@ -18,7 +18,7 @@ from discreet._numbers import Number
 from discreet.accounting.cost import Cost
 from discreet.formats import count_things
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key
 from discreet.session.executor import ProgressCallback, RunOptions
@@ -34,7 +34,7 @@ from discreet.tabulation.hierarchy_files import (
 from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, plan_hierarchy
 from discreet.tabulation.margins import Floats
 from discreet.tabulation.spool import merkle_root
-from discreet.tabulation.tables import DISPLAY_NOTE, NO_DISPLAY_NOTE
+from discreet.tabulation.tables import explain_display
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,13 +162,14 @@ def execute_hierarchy(plan: HierarchyPlan, folder: "str | Path", options: RunOpt
     place = Path(folder)
     execution, spool = plan.execute(place / MEASUREMENTS_FOLDER, options)
     charged = execution.receipt is not None
+    bounded = plan.wanted.bounded
     covered = (
-        f"Each interval covers the count of the rows that are kept and lie in a listed node, with {plan.confidence:.4g} "
+        f"Each interval covers {describe_total(bounded)} and lie in a listed node, with {100 * plan.confidence:.6g}% "
         "confidence; `estimate` is unbiased and may be negative, and all tables add up over all levels."
     )
-    shown = DISPLAY_NOTE if plan.model.display_columns else NO_DISPLAY_NOTE
+    shown = explain_display(bool(plan.model.display_columns), plan.model.step)
     paid = str(plan.cost) if charged else plan.cost.describe_free(f" (entry {execution.reference.entry})")
-    notes = (explain_sensitivity(plan.wanted.bounded), covered, shown, paid)
+    notes = (explain_cells(bounded), covered, *explain_weight(bounded), shown, paid)
     measurements = HierarchyMeasurements(plan.model, spool, execution.answers, plan.hash, notes, options.tainted)
     return HierarchyTabulation(plan, place, measurements, execution.reference, charged, options.tainted)
 

@@ -34,14 +34,14 @@ from discreet.errors import BadParameter, DiscreetError, Problems
 from discreet.folders import resolve_folder
 from discreet.ledger.account import Account
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.session.executor import RunOptions
 from discreet.session.session import Session
 from discreet.tabulation.hierarchical import HierarchyTabulation, execute_hierarchy, resume_hierarchy
 from discreet.tabulation.hierarchy import ALL, Hierarchy, LevelTable
-from discreet.tabulation.hierarchy_files import MEASUREMENTS_FOLDER
+from discreet.tabulation.hierarchy_files import MAX_CSV_ROWS, MEASUREMENTS_FOLDER, RowMaker
 from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, check_hierarchy_plan, plan_hierarchy
-from discreet.tabulation.tables import DISPLAY_NOTE, NO_DISPLAY_NOTE
+from discreet.tabulation.tables import explain_display
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.workload.accounts import find_account
 from discreet.workload.guarantee import published_point
@@ -309,7 +309,7 @@ def _check_folder(folder: Path, force: bool) -> None:
 def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, certificate: dict[str, Any] | None) -> str:
     """Write the guarantee page of a hierarchy."""
     plan = tabulation.plan
-    spine = plan.wanted.hierarchy.spine
+    spine, bounded = plan.wanted.hierarchy.spine, plan.wanted.bounded
     levels = ", ".join(
         f"{size:,} of {format_markdown_code(level)}" for level, size in zip(spine.levels, spine.sizes, strict=True)
     )
@@ -319,16 +319,16 @@ def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, cert
         f"Nodes, from the top down: {levels}. Their list is public; rows that lie in none of them are not counted. "
         "`estimate` is the least-squares estimate from all measured tables of all levels: it is unbiased, may be negative, "
         "and estimates add up over tables and levels. `sd` is the standard deviation of its noise. The interval from "
-        f"`lower` to `upper` contains the count of the rows that are kept with probability ≥ {confidence}; that is proven "
-        "for the noise that was drawn, and holds for each cell by itself.\n\n"
-        f"{escape_markdown(DISPLAY_NOTE if plan.model.display_columns else NO_DISPLAY_NOTE)}",
+        f"`lower` to `upper` contains {escape_markdown(describe_total(bounded))} with probability ≥ {confidence}; that is "
+        "proven for the noise that was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at "
+        "most a tenth of the estimate.\n\n"
+        + "\n\n".join([*explain_weight(bounded), explain_display(bool(plan.model.display_columns), plan.model.step)]),
         _describe_tables(plan),
         _describe_measured(plan, tabulation),
         describe_provenance(tabulation, certificate, sum_over="levels and tables", drawn="as integers, once"),
     ]
     bounding = (
-        "Before anything was added up, and once for all levels and tables:\n\n"
-        f"- {escape_markdown(explain_sensitivity(plan.wanted.bounded))}"
+        f"Before anything was added up, and once for all levels and tables:\n\n- {escape_markdown(explain_cells(bounded))}"
     )
     tables = sum(len(each) for each in plan.wanted.by_level)
     return format_page(title, plan.session, published_point(tabulation.cost), tables, bounding, sections)
@@ -336,14 +336,15 @@ def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, cert
 
 def _describe_tables(plan: HierarchyPlan) -> str:
     lines = ["## The tables\n", "| table | level | by | half-width |", "|---|---|---|---:|"]
-    model = plan.model
+    model, rows = plan.model, RowMaker(plan.model)
     for name, (margin, levels) in model.tables.items():
         by = ", ".join(format_markdown_code(model.columns[i]) for i in margin) or "everybody"
         for level in levels:
             widths = model.list_half_widths(level, margin) * float(model.step)
             shown = f"{widths.min():.4g}" if widths.min() == widths.max() else f"{widths.min():.4g} to {widths.max():.4g}"
             place = model.spine.levels[level]
-            lines.append(f"| [{name}]({name}.{place}.parquet) | {format_markdown_code(place)} | {by} | {shown} |")
+            ending = "csv" if rows.count_rows(name, level) <= MAX_CSV_ROWS else "parquet"
+            lines.append(f"| [{name}]({name}.{place}.{ending}) | {format_markdown_code(place)} | {by} | {shown} |")
     if model.region_names:
         lines.append(f"\nTables of regions that are no node: {', '.join(map(format_markdown_code, model.region_names))}.")
     return "\n".join(lines)

@@ -26,7 +26,7 @@ from discreet.errors import BadParameter, DiscreetError, Problems
 from discreet.folders import create_folder, resolve_folder
 from discreet.ledger.account import Account
 from discreet.noise import Bits
-from discreet.query.cells import explain_cells
+from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.session.connect import open_account, open_session
 from discreet.session.executor import RunOptions
 from discreet.session.options import SourceOptions
@@ -240,14 +240,14 @@ def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict
 
 def _describe_reading(tabulation: Tabulation) -> str:
     confidence = f"{format_up(100 * read_decimal(tabulation.plan.confidence), 4)}%"
+    bounded = tabulation.plan.wanted.bounded
     return (
         "## How to read the tables\n\n"
         "`estimate` is the least-squares estimate from all measured tables: it is unbiased, may be negative, and the "
         "estimates of all tables add up. `sd` is the standard deviation of its noise. The interval from `lower` to `upper` "
-        f"contains the count of the rows that are kept with probability ≥ {confidence}; that is proven for the noise that "
-        "was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
-        "estimate.\n\n"
-        f"{escape_markdown(tabulation.display_note)}"
+        f"contains {escape_markdown(describe_total(bounded))} with probability ≥ {confidence}; that is proven for the noise "
+        "that was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
+        "estimate.\n\n" + "\n\n".join([*explain_weight(bounded), tabulation.display_note])
     )
 
 
