@@ -225,3 +225,179 @@ def test_the_command_publishes_and_reproduces(folder: Path, monkeypatch: pytest.
     again = run("reproduce", "out")
     assert again.returncode == 0, again.stdout
     assert "sex.county.parquet is what the measurements say" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('geo = "nation > state > county"', 'geo = "nation > regions > county"', "the files of regions have this name"),
+        ('geo = "nation > state > county"', 'geo = "nation > State > state"', "on some disks it is the same as 'State'"),
+        ('geo = "nation > state > county"', 'geo = "nation > sd > county"', "every table has a column of this name"),
+        ("[tables.total]", "[tables.Sex]", "on some disks it is the same as 'sex'"),
+        ('by = ["sex"]', 'by = ["State"]\n[computed]\nState = "sex"', "every table has a column of this name"),
+        ('by = ["sex"]', 'by = ["region"]\n[computed]\nregion = "sex"', "the tables of regions have a column"),
+    ],
+)
+def test_names_of_files_and_columns_that_collide_are_refused_before_the_charge(
+    folder: Path, old: str, new: str, said: str
+) -> None:
+    text = (PLAN + LEDGER).replace('levels = ["nation", "state"]', "").replace(old, new)
+    assert new in text
+    (folder / "charged.toml").write_text(text)
+    with pytest.raises(DiscreetError, match=said):
+        publish_hierarchy(folder / "charged.toml", folder / "out")
+    assert not (folder / "out").exists()
+    ledger = open_ledger(folder / "people.ledger")
+    assert ledger.get_account("census").budget.spent == 0
+    ledger.close()
+
+
+def test_a_level_called_region_and_regions_are_different_tables(folder: Path) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("state", "region") + "delta = 1e-6\n")
+    published = publish_hierarchy(folder / "plan.toml", folder / "out")
+    tables = published.tabulation.tables
+    assert tables["sex", "region"].nodes == ("1", "2")
+    assert tables["sex", "regions"].nodes == ("coast",)
+    assert reproduce_hierarchy(folder / "out").is_complete
+
+
+@pytest.mark.parametrize("plan", ["plan.toml", "charged.toml"])
+@pytest.mark.parametrize("broken", ["write_hierarchy_tables", "write_papers"])
+def test_a_write_that_failed_after_the_charge_is_finished_by_the_same_command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, plan: str, broken: str
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    module = "discreet.tabulation.hierarchical" if broken == "write_hierarchy_tables" else "discreet.workload.hierarchies"
+
+    def fail(*_: Any) -> None:
+        raise BadParameter("folder", "out", "the disk is full", "make room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"{module}.{broken}", fail)
+        with pytest.raises(BadParameter, match="the disk is full"):
+            publish_hierarchy(folder / plan, folder / "out")
+    assert not (folder / "out" / "guarantee.md").exists()
+    parts = {path.name: path.read_bytes() for path in (folder / "out" / "measurements").glob("*.npz")}
+    again = publish_hierarchy(folder / plan, folder / "out")
+    assert again.free
+    assert {path.name: path.read_bytes() for path in (folder / "out" / "measurements").glob("*.npz")} == parts
+    assert reproduce_hierarchy(folder / "out").is_complete
+    assert (folder / "out" / "guarantee.md").exists()
+
+
+BAD = """
+source = "people.parquet"
+unit = "id"
+unique = true
+confidence = 2
+[keys]
+sex = [0, 1]
+[hierarchy]
+geo = "nation > region > distrikt > village"
+nodes = "areas.csv"
+weigh = "levels"
+[tables.sex_age]
+by = ["sex", "ageband"]
+error = {nation = 30, region = 30, village = 40}
+[tables.all]
+by = []
+levels = ["town"]
+[regions]
+coast = ["R1D1V1", "R9"]
+[budget]
+epsilon = 1
+delta = 1e-6
+"""
+
+
+@pytest.mark.parametrize("file_problem", ["", "tilte = 1\n"])
+def test_problems_of_the_hierarchy_its_tables_and_its_regions_are_listed_with_those_of_the_file(
+    folder: Path, file_problem: str
+) -> None:
+    rows = [(1, "R1D1V1", 0), (2, "R2D1V1", 1)]
+    pandas.DataFrame(rows, columns=["id", "village", "sex"]).to_parquet(folder / "people.parquet")
+    (folder / "areas.csv").write_text("region,district,village\nR1,R1D1,R1D1V1\nR2,R2D1,R2D1V1\n")
+    (folder / "bad.toml").write_text(file_problem + BAD)
+    with pytest.raises(PlanRefused) as refused:
+        read_hierarchy_workload(folder / "bad.toml").plan()
+    listed = (
+        "no level `distrikt`", "weigh is 'levels'", "1 of 2 with an error", "no column `ageband`",
+        "table `all` is on no such level", "in region 'coast'", "confidence is 2", file_problem and "tilte",
+    )  # fmt: skip
+    for said in listed:
+        assert said in str(refused.value), said
+    assert "line 1" not in str(refused.value)
+
+
+def test_a_region_of_nodes_of_several_levels_is_told_how_to_name_them(folder: Path) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace('coast = ["11", "21"]', 'coast = ["1", "21"]') + "delta = 1e-6\n")
+    with pytest.raises(BadParameter) as refused:
+        read_hierarchy_workload(folder / "plan.toml").plan()
+    assert "in region 'coast', of level 'state', and not of 'county'" in str(refused.value)
+    assert '{county = ["21"], state = ["1"]}' in str(refused.value)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_dry_run_needs_no_ledger_and_names_the_account_to_open(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, flat: bool
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(folder))
+    text = PLAN.replace("epsilon = 1", "epsilon = 1.5").replace("census", "folk")
+    if flat:
+        before, _, after = text.partition("[hierarchy]")
+        tables, _, budget = after[after.index("[tables.sex]") :].partition("[regions]")
+        text = before + tables.replace('levels = ["nation", "state"]\n', "") + budget[budget.index("[budget]") :]
+    for delta in ("", "delta = 1e-6\n"):
+        plan = text + delta + 'ledger = "new.ledger"\naccount = "folk"\n'
+        Path("new.toml").write_text(plan)
+        dry = run("publish", "new.toml", "--dry-run")
+        command = "discreet ledger open new.ledger --account folk --epsilon 1.5 --delta 1e-06 --currency pure"
+        assert dry.returncode == 0, dry.stderr
+        assert command in " ".join(dry.stdout.split())
+        refused = run("publish", "new.toml", "--yes", "--to", "out")
+        assert command in " ".join(refused.stderr.split())
+    assert run(*command.split()[1:]).returncode == 0
+    done = run("publish", "new.toml", "--yes", "--to", "out")
+    assert done.returncode == 0, done.stderr
+    assert "of 1.5 remaining at δ = 1e-6, more than 99% spent" in " ".join(done.stdout.split("Published")[1].split())
+
+
+def test_a_delta_that_is_that_of_the_account_is_accepted_and_another_is_refused(folder: Path) -> None:
+    (folder / "charged.toml").write_text(PLAN + LEDGER + "delta = 1e-6\n")
+    read_hierarchy_workload(folder / "charged.toml").plan()
+    (folder / "charged.toml").write_text(PLAN + LEDGER + "delta = 1e-7\n")
+    with pytest.raises(BadParameter, match=r"the account has its own, 1e-06"):
+        read_hierarchy_workload(folder / "charged.toml").plan()
+
+
+def test_synthesis_says_that_it_takes_no_publication_of_a_hierarchy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    publish_hierarchy("plan.toml", "out")
+    refused = run("synthesize", "out", "--to", "rows.csv")
+    assert refused.returncode == 2
+    assert "out is the publication of a hierarchy" in " ".join(refused.stderr.split())
+
+
+def test_measurements_that_are_published_are_readable_like_the_tables(folder: Path) -> None:
+    publish_hierarchy(folder / "plan.toml", folder / "out")
+    expected = (folder / "out" / "sex.county.csv").stat().st_mode
+    assert {path.stat().st_mode for path in (folder / "out" / "measurements").iterdir()} == {expected}
+
+
+def test_tables_of_weights_say_what_they_add_up_and_what_is_not_in_their_error(folder: Path) -> None:
+    people = pandas.read_parquet(folder / "people.parquet")
+    people.assign(w=people["id"] % 3).to_parquet(folder / "people.parquet")
+    (folder / "plan.toml").write_text(
+        'weight = "w"\n' + PLAN.replace("[keys]", "[bounds]\nw = [0, 400]\n[keys]") + "delta = 1e-6\n"
+    )
+    published = publish_hierarchy(folder / "plan.toml", folder / "out")
+    page = " ".join((folder / "out" / "guarantee.md").read_text().split())
+    for said in (page, " ".join(published.tabulation.list_notes())):
+        assert "the sum of w over the rows that are kept" in said
+        assert "the error of sampling is not in them" in said
+        assert "the count of the rows" not in said
+    assert "by at most 400 in w" in page
+    assert "It is declared that each id has one row, and taken for granted" in page
+    assert "`display` is post-processing" in page
+    assert "`reliable` is true if" in page

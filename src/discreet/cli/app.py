@@ -395,6 +395,11 @@ def _spell_value(value: str) -> str:
     if isinstance(parsed, tuple):  # names have commas between them, the ends of a range a colon
         return ("," if isinstance(parsed[0], str) else ":").join(map(str, parsed))
     marks: dict[type, str] = {tuple: ":", list: ","}
+
+    def spell(each: Any) -> str:
+        return "…" if each is ... else str(each)
+
     return " ".join(
-        f"{name}={marks[type(each)].join(map(str, each)) if type(each) in marks else each}" for name, each in parsed.items()
+        f"{name}={marks[type(each)].join(map(spell, each)) if type(each) in marks else spell(each)}"
+        for name, each in parsed.items()
     )

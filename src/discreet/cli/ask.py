@@ -36,7 +36,15 @@ from discreet.cli.options import (
     Weight,
     takes_source,
 )
-from discreet.cli.output import print_chart, print_data, print_line, print_styled, print_warning, show_progress
+from discreet.cli.output import (
+    TEMPORARY_BUDGET,
+    print_chart,
+    print_data,
+    print_line,
+    print_styled,
+    print_warning,
+    show_progress,
+)
 from discreet.errors import BadParameter
 from discreet.paths import is_service
 from discreet.session.options import SourceOptions
@@ -161,8 +169,6 @@ def ask(
         if not (json or csv):
             print_styled(f"Chart written to {plot}.")
 
-
-TEMPORARY_BUDGET = "This budget ends with the command: a second run starts with a new one. --ledger keeps one."
 
 TERMINAL = "-"
 """The file name that stands for the terminal."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from discreet.query.answer import Answer
 
 
+TEMPORARY_BUDGET = "This budget ends with the command: a second run starts with a new one. --ledger keeps one."
+
+
 def parse_number(text: str, name: str) -> Fraction:
     """Exactly the decimal that was typed."""
     from discreet._numbers import parse_rational

@@ -13,9 +13,11 @@ from discreet.errors import BadParameter
 if TYPE_CHECKING:
     from discreet.accounting.cost import Cost
     from discreet.tabulation.hierarchy_plan import HierarchyPlan
+    from discreet.tabulation.priced_plan import PricedPlan
     from discreet.workload.forecast import Forecast, ForecastRow
     from discreet.workload.planning import TargetCost, WorkloadPlan
     from discreet.workload.publishing import Publication
+    from discreet.workload.spec import PlanOptions
 
 
 @app.command(
@@ -129,20 +131,23 @@ def _publish_tables(
 ) -> None:
     """Publish a plan that has tables in place of queries."""
     from discreet.cli.tabulate import print_plan, summarise_plan
+    from discreet.workload.accounts import find_account
     from discreet.workload.tabulated import check_fresh
     from discreet.workload.tabulations import publish_tables, read_table_workload
 
     with show_progress("planning …"):
         workload = read_table_workload(plan)
-        solved = workload.plan()
+        account, assumed = find_account(workload, assume=dry_run)
+        solved = workload.plan(account)
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     for note in solved.session.account_notes:
         print_warning(note)
     check_fresh(workload, fresh)
     summary = summarise_plan(solved)
+    summary["notes"] += [assumed] if assumed else _warn_of_memory(workload)
     if not json:
-        print_plan(solved)
+        print_plan(solved, summary)
     if dry_run:
         if json:
             print_json(summary)
@@ -157,9 +162,28 @@ def _publish_tables(
     if json:
         print_json(summary | {"folder": str(published.folder), "free": published.free, "files": files})
         return
-    print_line(f"Published {len(files)} files in {published.folder}.")
-    if published.free:
-        print_line("The ledger had recorded the measurements: nothing was charged.")
+    print_line(f"Published {len(files)} files in {published.folder}. {_describe_outcome(solved, published.free)}")
+
+
+def _warn_of_memory(workload: "PlanOptions") -> list[str]:
+    """Say that nothing adds up what is published without a ledger."""
+    if workload.ledger is not None:
+        return []
+    return [
+        "Without a ledger nothing remembers this cost: if the plan is published again, to any folder, new noise is drawn "
+        "and the costs add up. budget.ledger in the plan keeps an account."
+    ]
+
+
+def _describe_outcome(solved: "PricedPlan", free: bool) -> str:
+    """Say what remains after a publication."""
+    from discreet.accounting.cost import Budget
+
+    session = solved.session
+    state = str(Budget.of(session.account.budget, session.delta))
+    if not free:
+        return state
+    return f"The measurements were recorded before: nothing was charged. {state}"
 
 
 def _publish_hierarchy(
@@ -170,10 +194,12 @@ def _publish_hierarchy(
 
     with show_progress("planning …"):
         workload = read_hierarchy_workload(plan)
-        solved = workload.plan()
+        account, assumed = workload.find_account(assume=dry_run)
+        solved = workload.plan(account)
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     summary = _summarise_hierarchy(solved)
+    summary["notes"] += [assumed] if assumed else _warn_of_memory(workload)
     if not json:
         _print_hierarchy(solved, summary)
     if dry_run:
@@ -189,9 +215,10 @@ def _publish_hierarchy(
         found = {"folder": str(published.folder), "free": published.free, "root": published.tabulation.root, "files": files}
         print_json(summary | found)
         return
-    print_line(f"Published {len(files)} files in {published.folder}. Merkle root: {published.tabulation.root}.")
-    if published.free:
-        print_line("The ledger had recorded the measurements: nothing was charged.")
+    print_line(
+        f"Published {len(files)} files in {published.folder}. {_describe_outcome(solved, published.free)} "
+        f"Merkle root of the measurements: {published.tabulation.root}."
+    )
 
 
 def _summarise_hierarchy(plan: "HierarchyPlan") -> dict[str, Any]:
@@ -213,6 +240,7 @@ def _summarise_hierarchy(plan: "HierarchyPlan") -> dict[str, Any]:
 def _print_hierarchy(plan: "HierarchyPlan", summary: dict[str, Any]) -> None:
     from rich.console import Console
 
+    from discreet.cli.tabulate import count_measured
     from discreet.formats import make_rich_table
 
     rows = [
@@ -220,14 +248,26 @@ def _print_hierarchy(plan: "HierarchyPlan", summary: dict[str, Any]) -> None:
             each["name"],
             each["level"],
             ", ".join(each["by"]) or "everybody",
-            "±{:,.4g} to ±{:,.4g}".format(*each["half_widths"]),
+            _format_half_widths(*each["half_widths"]),
         )
         for each in summary["tables"]
     ]
     Console().print(make_rich_table(None, ("table", "level", "by", "half-width"), rows))
-    print_line(f"{len(summary['measured'])} tables are measured. {plan.cost}")
+    print_line(f"{count_measured(summary['measured'])} {plan.cost}")
     for note in summary["notes"]:
         print_line(note)
+
+
+def _format_half_widths(least: float, most: float) -> str:
+    """Half-widths of the nodes of a level, for people.
+
+    >>> _format_half_widths(29.99, 29.99), _format_half_widths(9794.2, 11094)
+    ('±29.99', '±9,794 to ±11,090')
+    """
+    from discreet.cli.tabulate import format_number
+
+    ends = dict.fromkeys((f"±{format_number(least)}", f"±{format_number(most)}"))
+    return " to ".join(ends)
 
 
 def _confirm(cost: "Cost") -> None:

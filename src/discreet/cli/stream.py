@@ -229,9 +229,14 @@ def _print_series(series: "StreamSeries") -> None:
     rows = [
         [answer.start, *each] for answer in series.answers for each in _list_estimates(answer, series.column)
     ]  # fmt: skip
-    print_table(series.title, ["from", "counter", "estimate", "interval"], rows[-MAX_ROWS:])
+    first = "from" if series.window is None else "last step"
+    print_table(series.title, [first, "counter", "estimate", "interval"], rows[-MAX_ROWS:])
     if len(rows) > MAX_ROWS:
         print_styled(f"The last {MAX_ROWS} of {len(rows):,} rows; --json prints all.")
+    if series.window is not None and series.window > 1:
+        print_styled(
+            f"A window is named by its last step; the first {series.window - 1:,} have fewer than {series.window:,} steps."
+        )
     print_styled(
         f"{len(series.answers)} of {series.steps} steps. Each interval contains its count, as bounded, with probability "
         f"≥ {100 * series.confidence:g}%."

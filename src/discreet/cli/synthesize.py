@@ -26,8 +26,8 @@ from discreet.cli.options import (
     parse_names,
     takes_source,
 )
-from discreet.cli.output import parse_number, print_json, print_line, print_warning, show_progress
-from discreet.cli.tabulate import parse_computed
+from discreet.cli.output import TEMPORARY_BUDGET, parse_number, print_json, print_line, print_warning, show_progress
+from discreet.cli.tabulate import choose_currency, parse_computed
 from discreet.errors import BadParameter
 from discreet.session.options import SourceOptions
 
@@ -89,13 +89,14 @@ def synthesize(
 
     SOURCE is a table, which costs ε, or the folder of a published tabulation:
     its noisy tables were paid for, so its rows are free and need no data.
+    Publications of a hierarchy are not supported.
     """  # fmt: skip
     from discreet.synthesis.synthesis import Drawing
 
     drawing = Drawing("auto" if rows == "auto" else _parse_rows(rows), seed, confidence)
     if not dry_run:
         _check_file(to, options.source)
-    if (Path(options.source) / "measurements.json").is_file():
+    if _is_publication(options.source):
         given = {
             "--columns": columns, "--computed": computed, "--where": where, "--model": model, "--epsilon": epsilon,
             "--budget": budget, "--currency": currency, "--ledger": ledger, "--account": account, "--id": id,
@@ -111,7 +112,8 @@ def synthesize(
             options, columns, computed, where, model or "tree",
             QueryArguments(
                 sql="", epsilon=epsilon, error=None, size=None, weight=None, confidence=confidence, delta=delta,
-                currency=currency, ledger=ledger, account=account, budget=budget,
+                currency=currency if model == "adaptive" else choose_currency(currency, delta, ledger), ledger=ledger,
+                account=account, budget=budget,
             ),
             id,
         )  # fmt: skip
@@ -131,6 +133,15 @@ def synthesize(
     print_line(f"Wrote {len(found):,} rows to {to}.")
     for note in found.list_notes():
         print_line(spell_notes(note))
+    if ledger is None and not _is_publication(options.source):
+        print_line(TEMPORARY_BUDGET)
+
+
+def _is_publication(source: str) -> bool:
+    """Whether the source is the folder of published tables, with a hierarchy or without."""
+    from discreet.tabulation.hierarchy_files import is_hierarchy_folder
+
+    return (Path(source) / "measurements.json").is_file() or is_hierarchy_folder(source)
 
 
 def _plan(

@@ -1,9 +1,11 @@
 """`discreet tabulate`: several tables that add up, from one debit, with an interval for every cell."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet._numbers import ceil_digits, decimal_up
 from discreet.cli.app import ASKING, app, spell_notes
 from discreet.cli.options import (
     AccountName,
@@ -20,7 +22,7 @@ from discreet.cli.options import (
     collect_pairs,
     takes_source,
 )
-from discreet.cli.output import parse_number, print_json, print_line, print_warning, show_progress
+from discreet.cli.output import TEMPORARY_BUDGET, parse_number, print_json, print_line, print_warning, show_progress
 from discreet.errors import BadParameter
 from discreet.session.options import SourceOptions
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from discreet.tabulation.wanted import TablesLike
 
 TABLES_PANEL = "Tables"
+AMPLE_BUDGET = "10000"
+"""The ε of the budget that a cost is looked for in, where only errors are given. Nothing is charged to it."""
 EVERYBODY = "-"
 """What stands for no columns: the total."""
 
@@ -99,28 +103,38 @@ def tabulate(
     if (epsilon is None) == (error is None):
         given = "missing" if epsilon is None else "given with --error"
         raise BadParameter("--epsilon", given, "tables have either a cost or an error", "give --epsilon or --error")
-    if error is not None and ledger is None and budget is None:
+    tables = _read_tables(by, sql, None if error is None else parse_number(error, "error"))
+    if error is not None and ledger is None and budget is None and not dry_run:
         raise BadParameter(
-            "--budget", "missing", "the cost follows from the error", "give the most that it may cost: --budget 2"
+            "--budget",
+            "missing",
+            "the cost follows from the error",
+            "give the most that it may cost, which --dry-run shows: --budget 2",
         )
     if id is not None and ledger is None:
         reason = "only a ledger remembers what was charged under an id"
         raise BadParameter("--id", id, reason, "give --ledger too, or leave --id out")
-    tables = _read_tables(by, sql, None if error is None else parse_number(error, "error"))
     limit = (epsilon or budget or "1") if ledger is None else "1"
     arguments = QueryArguments(
-        sql="", epsilon=limit, error=None, size=None, weight=None, confidence=confidence, delta=delta, currency=currency,
-        ledger=ledger, account=account, budget=budget,
+        sql="", epsilon=limit, error=None, size=None, weight=None, confidence=confidence, delta=delta,
+        currency=choose_currency(currency, delta, ledger), ledger=ledger, account=account, budget=budget,
     )  # fmt: skip
-    session: Any = arguments.open_session(options)[0]
-    for note in session.account_notes:
-        print_warning(note)
-    with show_progress("planning …"):
-        plan = plan_tabulation(
-            session, tables, epsilon=None if epsilon is None else parse_number(epsilon, "epsilon"),
-            columns=collect_pairs(map(parse_computed, computed or ()), "--computed") or None, where=where, weight=weight,
-            confidence=confidence,
-        )  # fmt: skip
+
+    def find_plan(arguments: QueryArguments) -> "TabulationPlan":
+        session: Any = arguments.open_session(options)[0]
+        for note in session.account_notes:
+            print_warning(note)
+        with show_progress("planning …"):
+            return plan_tabulation(
+                session, tables, epsilon=None if epsilon is None else parse_number(epsilon, "epsilon"),
+                columns=collect_pairs(map(parse_computed, computed or ()), "--computed") or None, where=where,
+                weight=weight, confidence=confidence,
+            )  # fmt: skip
+
+    if error is not None and ledger is None and budget is None:  # a budget of what the errors cost
+        needed = find_plan(replace(arguments, budget=AMPLE_BUDGET)).sufficient_epsilon
+        arguments = replace(arguments, budget=str(decimal_up(ceil_digits(needed, 3))))
+    plan = find_plan(arguments)
     if dry_run:
         print_json(summarise_plan(plan)) if json else print_plan(plan)
         return
@@ -132,6 +146,14 @@ def tabulate(
         return
     for line in repr(found).splitlines():
         print_line(spell_notes(line))
+    if ledger is None:
+        print_line(TEMPORARY_BUDGET)
+
+
+def choose_currency(currency: str | None, delta: str, ledger: str | None) -> str | None:
+    """Return the currency of a budget that lives as long as the command. One plan is all that it pays for, so with a δ it is
+    pure ε: the plan is charged at a point of its certified curve, which buys more than a sum of zCDP."""
+    return "pure" if currency is None and ledger is None and parse_number(delta, "delta") else currency
 
 
 def _read_tables(by: list[str] | None, sql: str | None, error: Any) -> "TablesLike":
@@ -142,7 +164,8 @@ def _read_tables(by: list[str] | None, sql: str | None, error: Any) -> "TablesLi
         raise BadParameter("--by", given, "no table is named", "give --by dept,age for each table, or --sql")
     if sql is not None:
         if error is not None:
-            raise BadParameter("--error", "given with --sql", "tables of a query have no errors of their own", "give --by")
+            hint = "name the tables with --by, and give --computed and --where in place of the query"
+            raise BadParameter("--error", "given with --sql", "an error is one of tables that are named", hint)
         return sql
     assert by is not None
     return [
@@ -180,18 +203,41 @@ def summarise_plan(plan: "TabulationPlan") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def print_plan(plan: "TabulationPlan") -> None:
-    """Print what a plan costs and buys."""
+def count_measured(measured: list[Any]) -> str:
+    """Say how many tables get noise.
+
+    >>> count_measured([{}])
+    '1 table is measured.'
+    """
+    return "1 table is measured." if len(measured) == 1 else f"{len(measured):,} tables are measured."
+
+
+def format_number(number: float) -> str:
+    """A half-width or a standard deviation for people: four digits, and never an exponent.
+
+    >>> format_number(29.987), format_number(11094.3), format_number(0.012345)
+    ('29.99', '11,090', '0.01234')
+    """
+    return f"{float(f'{number:.4g}'):,.0f}" if number >= 1000 else f"{number:.4g}"
+
+
+def print_plan(plan: "TabulationPlan", summary: dict[str, Any] | None = None) -> None:
+    """Print what a plan costs and buys. `summary` is what `summarise_plan` says of it, with more notes."""
     from rich.console import Console
 
     from discreet.formats import make_rich_table
 
-    found = summarise_plan(plan)
+    found = summarise_plan(plan) if summary is None else summary
     rows = [
-        (each["name"], ", ".join(each["by"]) or "everybody", f"{each['sd']:,.4g}", f"±{each['half_width']:,.4g}")
+        (
+            each["name"],
+            ", ".join(each["by"]) or "everybody",
+            format_number(each["sd"]),
+            f"±{format_number(each['half_width'])}",
+        )
         for each in found["tables"]
     ]
     Console().print(make_rich_table(None, ("table", "by", "sd", "half-width"), rows))
-    print_line(f"{len(found['measured'])} tables are measured. {plan.cost}")
+    print_line(f"{count_measured(found['measured'])} {plan.cost}")
     for note in found["notes"]:
         print_line(note)

@@ -40,7 +40,7 @@ def verify(
     opened = None if ledger is None else open_ledger(ledger)
     is_folder = isdir(release)
     if is_folder and not (Path(release) / "release.json").exists():
-        hint = "check its tables with `discreet reproduce`" if (Path(release) / "measurements.json").exists() else (
+        hint = "check its tables with `discreet reproduce`" if _is_tabulation(Path(release)) else (
             "publish with a ledger, which signs what it recorded"
         )  # fmt: skip
         raise BadParameter("release", repr(release), "it has no certificate, release.json: no ledger recorded it", hint)
@@ -72,3 +72,9 @@ def verify(
         print_line(conclusion)
     if not verdict.is_valid:
         raise typer.Exit(1)
+
+
+def _is_tabulation(folder: Path) -> bool:
+    from discreet.tabulation.hierarchy_files import is_hierarchy_folder
+
+    return (folder / "measurements.json").exists() or is_hierarchy_folder(folder)

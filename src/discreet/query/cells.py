@@ -55,7 +55,7 @@ from discreet.query.contribution import (
     list_keys,
 )
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import ROW_UNIT_NOTE, Key, Table
+from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table
 from discreet.query.statistics import CentredSum, ScalarStatistic
 from discreet.query.validate import apply_joins, check_query
 from discreet.units import Neighbours, Sensitivity
@@ -204,12 +204,19 @@ def _list_declared_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...]
     columns = []
     for group, keys in zip(query.groups, list_keys(query, table), strict=True):
         if keys is None:
+            hint = f"declare them: keys={{{group.name!r}: [...]}}"
+            if isinstance(group.value, ast.Ref) and _is_bounded_integer(table, group.value.column):
+                hint += f"; or take a computed column, {group.value.column} // 1, whose keys follow from the bounds"
             raise QueryRefused(
-                f"The keys of `{group.name}` are not declared, and a tabulation shows all of them, also empty ones",
-                f"declare them: keys={{{group.name!r}: [...]}}",
+                f"The keys of `{group.name}` are not declared, and tables show all of them, also empty ones", hint
             )
         columns.append(keys)
     return tuple(columns)
+
+
+def _is_bounded_integer(table: Table, name: str) -> bool:
+    column = table.columns[name]
+    return column.kind is Kind.INTEGER and column.number_bounds is not None
 
 
 def _check_aggregate(query: ast.Query, table: Table, max_groups: int) -> None:
@@ -243,12 +250,32 @@ def _check_aggregate(query: ast.Query, table: Table, max_groups: int) -> None:
             raise QueryRefused(f"Tables of {aggregate.to_sql(table.unit)} do not add up", AGGREGATES_HINT)
 
 
+def describe_total(bounded: BoundedCells) -> str:
+    """What the cells of a table hold before noise, in words."""
+    if not isinstance(bounded.statistic, CentredSum):
+        return "the count of the rows that are kept"
+    return f"the sum of {ast.format_value(bounded.statistic.value)} over the rows that are kept"
+
+
+def explain_weight(bounded: BoundedCells) -> list[str]:
+    """Say what is not in the error of tables that add up a weight; nothing of counts."""
+    if not isinstance(bounded.statistic, CentredSum):
+        return []
+    step = nearest_float(bounded.statistic.step_size(bounded.table))
+    return [
+        f"Values of {ast.format_value(bounded.statistic.value)} are clipped to their declared bounds and rounded to "
+        f"multiples of {step:.6g}. `sd` and the intervals are of the noise alone: if these are weights of a survey, the "
+        "error of sampling is not in them."
+    ]
+
+
 def explain_cells(bounded: BoundedCells) -> str:
     """Say in words what one unit can change in every table, and repeat the limits."""
     unit, k = bounded.table.unit, bounded.max_change
     most = formats.count_things(k, "row")
     if isinstance(bounded.statistic, CentredSum):
-        most = f"{k * nearest_float(bounded.statistic.step_size(bounded.table)):,.6g}"
+        step = nearest_float(bounded.statistic.step_size(bounded.table))
+        most = f"{k * step:,.6g} in {ast.format_value(bounded.statistic.value)}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
         change = f"Adding or removing one {unit} changes each table by at most {most} in all."
     else:

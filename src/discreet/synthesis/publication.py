@@ -15,6 +15,7 @@ from discreet.synthesis.metrics import bound_distances
 from discreet.synthesis.raking import fit_rows
 from discreet.synthesis.synthesis import Drawing, RowCount
 from discreet.tabulation.files import Measurements
+from discreet.tabulation.hierarchy_files import is_hierarchy_folder
 from discreet.tabulation.tabulation import Tabulation
 
 
@@ -32,7 +33,7 @@ def synthesize_publication(
 
     Raises:
         SourceRefused: the folder is not one of a tabulation.
-        QueryRefused: its tables hold no counts of rows, or no column.
+        QueryRefused: its tables hold no counts of rows, or no column, or are those of a hierarchy.
     """
     drawing = Drawing(rows, seed, confidence)
     measured = Measurements.of(publication) if isinstance(publication, Tabulation) else _read_folder(publication)
@@ -60,4 +61,9 @@ def _read_folder(folder: "str | Path") -> Measurements:
     place = Path(folder)
     if not place.is_dir():
         raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")
+    if is_hierarchy_folder(place):
+        raise QueryRefused(
+            f"{folder} is the publication of a hierarchy, and rows are drawn from tables without levels alone",
+            "publish the tables of one area without [hierarchy], and name that folder",
+        )
     return Measurements.read(place)

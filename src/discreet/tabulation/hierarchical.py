@@ -6,7 +6,7 @@ of them, repeated from the folder whenever they are asked for.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,23 +18,23 @@ from discreet._numbers import Number
 from discreet.accounting.cost import Cost
 from discreet.formats import count_things
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key
 from discreet.session.executor import ProgressCallback, RunOptions
 from discreet.session.session import Session
-from discreet.tabulation.hierarchy import Hierarchy, LevelTablesLike
+from discreet.tabulation.hierarchy import REGIONS_LEVEL, Hierarchy, LevelTablesLike
 from discreet.tabulation.hierarchy_estimation import REGIONS, TableBlock, estimate_blocks
 from discreet.tabulation.hierarchy_files import (
     MEASUREMENTS_FOLDER,
-    REGION,
     HierarchyMeasurements,
+    is_hierarchy_folder,
     write_hierarchy_tables,
 )
 from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, plan_hierarchy
 from discreet.tabulation.margins import Floats
 from discreet.tabulation.spool import merkle_root
-from discreet.tabulation.tables import DISPLAY_NOTE, NO_DISPLAY_NOTE
+from discreet.tabulation.tables import explain_display
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +78,14 @@ class HierarchyTabulation:
 
     @cached_property
     def tables(self) -> dict[tuple[str, str], NodeTable]:
-        """All tables by name and level, in memory; those of regions have the level "region"."""
+        """All tables by name and level, in memory; those of regions have the level "regions"."""
         blocks: dict[tuple[str, int], list[TableBlock]] = {}
         for block in estimate_blocks(self.plan.model, self.measurements.source):
             blocks.setdefault((block.name, block.level), []).append(block)
         return {(name, self._name_level(level)): self._join(each) for (name, level), each in blocks.items()}
 
     def _name_level(self, level: int) -> str:
-        return REGION if level == REGIONS else self.plan.wanted.hierarchy.levels[level]
+        return REGIONS_LEVEL if level == REGIONS else self.plan.wanted.hierarchy.levels[level]
 
     def _join(self, blocks: list[TableBlock]) -> NodeTable:
         model, name, level = self.plan.model, blocks[0].name, blocks[0].level
@@ -162,12 +162,29 @@ def execute_hierarchy(plan: HierarchyPlan, folder: "str | Path", options: RunOpt
     place = Path(folder)
     execution, spool = plan.execute(place / MEASUREMENTS_FOLDER, options)
     charged = execution.receipt is not None
+    bounded = plan.wanted.bounded
     covered = (
-        f"Each interval covers the count of the rows that are kept and lie in a listed node, with {plan.confidence:.4g} "
+        f"Each interval covers {describe_total(bounded)} and lie in a listed node, with {100 * plan.confidence:.6g}% "
         "confidence; `estimate` is unbiased and may be negative, and all tables add up over all levels."
     )
-    shown = DISPLAY_NOTE if plan.model.display_columns else NO_DISPLAY_NOTE
+    shown = explain_display(bool(plan.model.display_columns), plan.model.step)
     paid = str(plan.cost) if charged else plan.cost.describe_free(f" (entry {execution.reference.entry})")
-    notes = (explain_sensitivity(plan.wanted.bounded), covered, shown, paid)
-    measurements = HierarchyMeasurements(plan.model, spool, execution.answers, plan.hash, notes)
+    notes = (explain_cells(bounded), covered, *explain_weight(bounded), shown, paid)
+    measurements = HierarchyMeasurements(plan.model, spool, execution.answers, plan.hash, notes, options.tainted)
     return HierarchyTabulation(plan, place, measurements, execution.reference, charged, options.tainted)
+
+
+def resume_hierarchy(plan: HierarchyPlan, folder: "str | Path") -> HierarchyTabulation | None:
+    """Return what an earlier process measured for the same plan without a ledger, if its folder has all of it; else None.
+
+    The folder describes its measurements only once they are complete and charged for, so writing their tables is
+    post-processing: nothing is charged, read or drawn. What was made with seeded bits is left to its own process.
+    """
+    place = Path(folder)
+    if not is_hierarchy_folder(place):
+        return None
+    found = HierarchyMeasurements.read(place)
+    if found.plan != plan.hash or found.tainted:
+        return None
+    measurements = replace(found, model=plan.model)
+    return HierarchyTabulation(plan, place, measurements, LedgerReference(0, plan.describe(), {}), charged=False)

@@ -16,6 +16,7 @@ all cells together; and all levels and margins move at once, so the joint vector
 """
 
 import csv
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,13 +42,16 @@ from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
-from discreet.tabulation.wanted import TOTAL, write_cells_sql
+from discreet.tabulation.wanted import TABLE_COLUMNS, TOTAL, list_column_problems, write_cells_sql
 from discreet.units import Sensitivity
 
 ALL = "all"
+REGIONS_LEVEL, REGION = "regions", "region"
+"""What the files of regions have in place of a level, and the column of their names."""
 FILE_NAME = re.compile(r"\w[\w -]*")
 """What tables and levels may be called: they are names of files."""
 NOT_A_FILE_NAME = "not a name of letters, digits, blanks, - and _"
+RENAME_LEVEL = "rename the level: it is part of the names of files, and a column in them"
 
 Nodes: TypeAlias = str | Path | Sequence[str] | Mapping[str, Sequence[Any]]
 
@@ -98,6 +102,17 @@ class Hierarchy:
         problems.raise_all("The hierarchy")
         raise AssertionError("a hierarchy is built or refused")
 
+    @classmethod
+    def read_listed(
+        cls, geo: str | Sequence[str], nodes: Nodes, *, column: str | None = None, lengths: Sequence[int] | None = None
+    ) -> "Hierarchy":
+        """Read a hierarchy without the levels that its list of nodes lacks: to look at a plan that is refused for them."""
+        levels = tuple(dict.fromkeys(_read_levels(geo, Problems())))
+        listed = _read_nodes(nodes, column, levels, lengths is not None)
+        if lengths is not None or not isinstance(listed, Mapping):
+            return cls.read(levels, nodes, column=column, lengths=lengths)
+        return cls.read([levels[0], *(each for each in levels[1:] if each in listed)], nodes)
+
     @property
     def levels(self) -> tuple[str, ...]:
         """The names of the levels, top first."""
@@ -120,10 +135,29 @@ class Hierarchy:
             level = self.spine.level(name)
             if not is_list(labels):
                 raise BadParameter("regions", repr(labels), "not a list of nodes", 'give ["0101", "0102"]')
-            for place in self.spine.find(level, list(labels)).tolist():
+            for place in self._find_nodes(level, list(labels), is_plain=by_level is not nodes):
                 leaves = self.spine.slice_subtree(level, place)[-1]
                 found.append(np.arange(leaves.start, leaves.stop))
         return np.unique(np.concatenate(found))
+
+    def _find_nodes(self, level: int, labels: list[Any], *, is_plain: bool) -> list[int]:
+        """Return the places of labels; say of which other levels they are, if they are."""
+        try:
+            return [int(each) for each in self.spine.find(level, labels)]
+        except BadParameter as wrong:
+            known = [{*each.tolist()} for each in self.spine.nodes]
+            others = {
+                name: ours
+                for i, name in enumerate(self.levels)
+                if i != level and (ours := [x for x in labels if x in known[i]])
+            }
+            found = {self.levels[level]: [each for each in labels if each in known[level]], **others}
+            if not others or not all(any(each in some for some in found.values()) for each in labels):
+                raise
+            written = ", ".join(f"{name} = {json.dumps(some, default=str)}" for name, some in found.items() if some)
+            reason = f"of level {', '.join(map(repr, others))}, and not of {self.levels[level]!r}"
+            hint = f"name the levels: {{{written}}}" if is_plain else "list each node under its own level"
+            raise BadParameter("regions", wrong.value, reason, hint) from None
 
 
 def is_list(value: Any) -> bool:
@@ -145,9 +179,14 @@ def _read_levels(geo: str | Sequence[str], problems: Problems) -> tuple[str, ...
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
         problems.add("geo", repr(geo), f"levels overlap: `{twice[0]}` is named twice", "name each level once")
-    for each in names:
+    for each in dict.fromkeys(names):
+        same = next((other for other in names[: names.index(each)] if other.lower() == each.lower()), None)
+        if same is not None:
+            problems.add("geo", repr(each), f"on some disks it is the same as {same!r}", RENAME_LEVEL)
+        if each.lower() in TABLE_COLUMNS:
+            problems.add("geo", repr(each), "every table has a column of this name of its own", RENAME_LEVEL)
         if not FILE_NAME.fullmatch(each):
-            problems.add("geo", repr(each), NOT_A_FILE_NAME, "rename the level: it is part of the names of files")
+            problems.add("geo", repr(each), NOT_A_FILE_NAME, RENAME_LEVEL)
     return tuple(names)
 
 
@@ -315,20 +354,31 @@ def read_hierarchy_wanted(
                 raise QueryRefused(f"There is no column `{name}`", hint)
         elif name == hierarchy.column:
             problems.add("by", repr(name), "the hierarchy is by this column already", "leave it out: name levels instead")
+        elif name.lower() in {*TABLE_COLUMNS, *map(str.lower, hierarchy.levels)}:
+            hint = f'define it with columns={{"{name}_of_rows": "{name}"}}, and take that'
+            problems.add("by", repr(name), "every table has a column of this name of its own", hint)
     if hierarchy.column not in known:
         problems.add("column", repr(hierarchy.column), "not a column of the table", "name the column of the last level")
     elif known[hierarchy.column].kind is Kind.REAL:
         problems.add("column", repr(hierarchy.column), "holds reals", "make it text or integers")
+    geo = {} if hierarchy.column not in known else {hierarchy.column: known[hierarchy.column].with_keys(hierarchy.leaves)}
+    table = replace(session.table, columns=dict(known) | geo)
+    computed = {name: text for name, text in (columns or {}).items() if isinstance(text, str)}
+    if problems.found:
+        sound = [name for name in names if name in computed or name in known]
+        problems.found += list_column_problems(sound, computed, where, weight, table, session.neighbours)
     problems.raise_all()
-    with problems.collect():
-        geo = {hierarchy.column: known[hierarchy.column].with_keys(hierarchy.leaves)}
-        table = replace(session.table, columns=dict(known) | geo)
+    try:
         query = read_query(write_cells_sql([hierarchy.column, *names], columns or {}, where, weight, table), table)
         bounded = bound_cells(query, table, session.neighbours)
-        margins = tuple(tuple(sorted(map(names.index, each.by))) for each in wanted)
-        return HierarchyWanted(hierarchy, wanted, margins, tuple(levels), tuple(names), bounded)
-    problems.raise_all()
-    raise AssertionError("tables are read or refused")
+    except (QueryRefused, BadParameter) as refused:
+        found = list_column_problems(names, computed, where, weight, table, session.neighbours)
+        if not found and isinstance(refused, QueryRefused):  # its place is in a text that the user did not write
+            found = [QueryRefused(refused.reason, refused.hint)]
+        Problems(found or [refused]).raise_all()
+        raise
+    margins = tuple(tuple(sorted(map(names.index, each.by))) for each in wanted)
+    return HierarchyWanted(hierarchy, wanted, margins, tuple(levels), tuple(names), bounded)
 
 
 def _list_tables(tables: LevelTablesLike, problems: Problems) -> tuple[LevelTable, ...]:
@@ -341,8 +391,10 @@ def _list_tables(tables: LevelTablesLike, problems: Problems) -> tuple[LevelTabl
     if not found:
         problems.add("tables", "empty", "no table is wanted", 'give tables={"age": LevelTable(("age",))}')
     for i, one in enumerate(found):
-        if any(one.name == other.name for other in found[:i]):
-            problems.add("tables", repr(one.name), "two tables have this name", "name one of them otherwise")
+        same = next((other.name for other in found[:i] if other.name.lower() == one.name.lower()), None)
+        if same is not None:
+            reason = "two tables have this name" if same == one.name else f"on some disks it is the same as {same!r}"
+            problems.add("tables", repr(one.name), reason, "name one of them otherwise")
         if not FILE_NAME.fullmatch(one.name):
             problems.add("tables", repr(one.name), NOT_A_FILE_NAME, "rename the table: it is part of the names of files")
         if not all(isinstance(name, str) and name for name in one.by) or len(set(one.by)) < len(one.by):
@@ -360,8 +412,11 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
     names = hierarchy.levels if table.levels == ALL else (table.levels,) if isinstance(table.levels, str) else table.levels
     found = []
     for name in names:
-        with problems.collect():
+        if name in hierarchy.levels:
             found.append(hierarchy.spine.level(name))
+        else:
+            hint = f"take {', '.join(hierarchy.levels)}"
+            problems.add("levels", repr(name), f"table `{table.name}` is on no such level", hint)
     if not names:
         problems.add("levels", "empty", f"table `{table.name}` is on no level", f'name levels, or give "{ALL}"')
     for what, value in (("weight", table.weight), ("error", table.error)):
@@ -381,16 +436,35 @@ def _find_levels(table: LevelTable, hierarchy: Hierarchy, problems: Problems) ->
     return tuple(sorted(set(found)))
 
 
+def _check_names_of_regions(hierarchy: Hierarchy, columns: Iterable[str], problems: Problems) -> None:
+    """Refuse what the files of regions have in common with those of levels, or with their own columns."""
+    for level in hierarchy.levels:
+        if level.lower() == REGIONS_LEVEL:
+            problems.add("geo", repr(level), "the files of regions have this name", f"{RENAME_LEVEL}; or want no regions")
+    for name in columns:
+        if name.lower() == REGION:
+            hint = f'define it with columns={{"{name}_of_rows": "{name}"}}, and take that; or want no regions'
+            problems.add("by", repr(name), "the tables of regions have a column of this name of their own", hint)
+
+
 def read_regions(
-    hierarchy: Hierarchy, regions: "Mapping[str, Iterable[Any] | Mapping[str, Iterable[Any]]] | None"
+    hierarchy: Hierarchy,
+    regions: "Mapping[str, Iterable[Any] | Mapping[str, Iterable[Any]]] | None",
+    columns: Iterable[str] = (),
 ) -> tuple[tuple[str, ...], Regions]:
     """Return the names and minimal covers of regions that are no node: each a list of nodes of the last level, or lists of
-    nodes by level. All problems are refused at once."""
+    nodes by level. `columns` are those of the tables. All problems are refused at once."""
     problems = Problems()
     leaves = []
+    if regions:
+        _check_names_of_regions(hierarchy, columns, problems)
     for name, nodes in (regions or {}).items():
         with problems.collect():
-            found = hierarchy.find_region(nodes)
+            try:
+                found = hierarchy.find_region(nodes)
+            except BadParameter as wrong:
+                reason = f"in region {name!r}, {wrong.reason}"
+                raise BadParameter("regions", wrong.value, reason, wrong.hint) from None
             if not len(found):
                 raise BadParameter("regions", repr(name), "it has no nodes", "list its nodes, or leave it out")
             leaves.append(found)

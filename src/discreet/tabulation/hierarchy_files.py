@@ -32,7 +32,7 @@ from discreet.formats import missing_library_error, refuse_unwritable
 from discreet.paths import read_text
 from discreet.query.record import key_from_json, key_to_json
 from discreet.query.schema import Key
-from discreet.tabulation.hierarchy import FILE_NAME
+from discreet.tabulation.hierarchy import FILE_NAME, REGION, REGIONS_LEVEL
 from discreet.tabulation.hierarchy_estimation import REGIONS, HierarchyModel, TableBlock, estimate_blocks
 from discreet.tabulation.hierarchy_measuring import list_part_names
 from discreet.tabulation.margins import Ints, Margin, check_margin, count_cells
@@ -40,11 +40,10 @@ from discreet.tabulation.measuring import noise_from_json, noise_to_json
 from discreet.tabulation.node_residuals import Tables
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
-from discreet.tabulation.spool import IDENTITY_FILE, LOCK_FILE, UPPER, Spool, merkle_root, name_subtree
+from discreet.tabulation.spool import DRAFT, IDENTITY_FILE, LOCK_FILE, UPPER, Spool, merkle_root, name_subtree
 
 FORMAT = "discreet hierarchy 1"
 MEASUREMENTS_FOLDER, DESCRIPTION_FILE, NODES_FILE = "measurements", "measurements.json", "nodes.parquet"
-REGION = "region"
 MAX_CSV_ROWS = 200_000
 """Larger tables are written as Parquet alone."""
 LAST_DIGITS = 1e-9
@@ -106,7 +105,7 @@ class RowMaker:
 
     def file_name(self, name: str, level: int) -> str:
         """The name of a table's file, without the ending."""
-        return f"{name}.{'regions' if level == REGIONS else self.model.spine.levels[level]}"
+        return f"{name}.{REGIONS_LEVEL if level == REGIONS else self.model.spine.levels[level]}"
 
     def count_rows(self, name: str, level: int) -> int:
         """How many rows a table has."""
@@ -228,6 +227,7 @@ class HierarchyMeasurements:
     parts: Mapping[str, str]
     plan: str = ""  # the hash of what was measured
     notes: tuple[str, ...] = ()
+    tainted: bool = False  # whether its noise came from seeded bits
 
     @property
     def source(self) -> SpoolSource:
@@ -262,7 +262,7 @@ class HierarchyMeasurements:
             "root": merkle_root(self.parts),
             "parts": dict(self.parts),
             "notes": list(self.notes),
-        }
+        } | ({"tainted": True} if self.tainted else {})
 
     def _describe_regions(self) -> dict[str, dict[str, list[int]]]:
         """The places of the nodes that make up each region, by level."""
@@ -292,7 +292,9 @@ class HierarchyMeasurements:
             parquet.write_table(pa.Table.from_arrays(columns, names=list(spine.levels)), path, compression="zstd")
             described = self.describe() | {"nodes": sha256(path.read_bytes()).hexdigest()}
             text = json.dumps(described, ensure_ascii=False, indent=1) + "\n"
-            (self.spool.folder / DESCRIPTION_FILE).write_text(text, encoding="utf-8", newline="\n")
+            draft = self.spool.folder / f"{DESCRIPTION_FILE}{DRAFT}"  # whole or not there: a retry reads it
+            draft.write_text(text, encoding="utf-8", newline="\n")
+            draft.replace(self.spool.folder / DESCRIPTION_FILE)
 
     def list_unknown_files(self) -> tuple[str, ...]:
         """Return the names of files beside the measurements that are none of them, such as what is private while they are
@@ -360,7 +362,8 @@ class HierarchyMeasurements:
         if not 1 <= stream_level <= len(levels) or [*parts] != list_part_names(spine.sizes, stream_level):
             raise _refuse(f"{DESCRIPTION_FILE} does not name the parts of these levels")
         spool = Spool.open(place, str(described["spool"]))
-        return cls(model, spool, parts, str(described["plan"]), tuple(map(str, described["notes"])))
+        notes = tuple(map(str, described["notes"]))
+        return cls(model, spool, parts, str(described["plan"]), notes, bool(described.get("tainted")))
 
 
 def _read_regions(spine: Spine, described: Mapping[str, Mapping[str, list[int]]]) -> tuple[tuple[str, ...], Regions | None]:

@@ -38,6 +38,7 @@ from discreet.session.session import Session
 from discreet.tabulation.hierarchy import (
     Hierarchy,
     HierarchyWanted,
+    LevelTable,
     LevelTablesLike,
     hash_nodes,
     read_hierarchy_wanted,
@@ -176,41 +177,26 @@ def plan_hierarchy(
     memory by default. The other parameters are those of `tabulate`.
     """
     problems = Problems()
-    wanted = read_hierarchy_wanted(session, hierarchy, tables, columns=columns, where=where, weight=weight)
-    region_names: tuple[str, ...] = ()
-    covers = Regions.cover(hierarchy.spine, [])
-    with problems.collect():
-        region_names, covers = read_regions(hierarchy, regions)
-    level = 0.95
-    with problems.collect():
-        level = check_confidence(confidence)
-    streamed = len(hierarchy.levels)
-    with problems.collect():
-        streamed = _choose_stream_level(wanted, stream_level)
-    fixed: LevelNoises | None = None
-    with problems.collect():
-        fixed = None if measure is None else _read_fixed(wanted, measure)
+    checked = check_hierarchy_plan(
+        session, hierarchy, tables, problems, measure=measure, weigh=weigh, regions=regions, columns=columns, where=where,
+        weight=weight, confidence=confidence, stream_level=stream_level,
+    )  # fmt: skip
     terms = None
     with problems.collect():
-        terms = _make_terms(session, epsilon, delta, measure is not None or wanted.has_errors)
-    weights = None
-    with problems.collect():
-        weights = _weigh_residuals(wanted, weigh)
-    if wanted.has_errors:
-        for name, is_given in (("measure", measure is not None), ("weigh", weigh != "level")):
-            if is_given:
-                problems.add(name, "given with errors", "the noise follows from the errors", "leave it out, or the errors")
+        is_fixed = measure is not None or _have_errors(tables)
+        terms = _make_terms(session, epsilon, delta, is_fixed)
     problems.raise_all()
+    assert checked is not None
     assert terms is not None
-    assert weights is not None
+    wanted, region_names, covers, level = checked.wanted, checked.region_names, checked.regions, checked.confidence
     allocation: LevelAllocation | None = None
-    if fixed is not None:
-        noises = fixed
+    if checked.fixed is not None:
+        noises = checked.fixed
     elif wanted.has_errors:
         allocation, noises = _allocate_for_errors(session, wanted, terms, level)
     else:
-        allocation, noises = _allocate(wanted, terms, weights)
-    plan = HierarchyPlan(session, wanted, noises, terms, level, streamed, allocation, region_names, covers)
+        allocation, noises = _allocate(wanted, terms, checked.weights)
+    plan = HierarchyPlan(session, wanted, noises, terms, level, checked.stream_level, allocation, region_names, covers)
     problems.found += plan.model.check()
     if not problems.found and region_names and not plan.model.region_tables:
         problems.add("regions", ", ".join(region_names), "no table is estimated on the levels of their nodes",
@@ -223,6 +209,61 @@ def plan_hierarchy(
         state = "remains" if epsilon is None else "is given"
         raise QueryRefused(f"These {what} cost ε = {cost}, and ε = {given} {state}", f"give epsilon = {cost}, or {hint}")
     return plan
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """What a plan of a hierarchy asks for, with nothing wrong in it; its noise is still to be found."""
+
+    wanted: HierarchyWanted
+    region_names: tuple[str, ...]
+    regions: Regions
+    confidence: float
+    stream_level: int
+    fixed: LevelNoises | None
+    weights: Any
+
+
+def check_hierarchy_plan(
+    session: Session,
+    hierarchy: Hierarchy,
+    tables: LevelTablesLike,
+    problems: Problems,
+    *,
+    measure: FixedNoise | None = None,
+    weigh: Weigh | Mapping[str, Number] = "level",
+    regions: Mapping[str, Iterable[Any] | Mapping[str, Iterable[Any]]] | None = None,
+    columns: Mapping[str, str] | None = None,
+    where: str | None = None,
+    weight: str | None = None,
+    confidence: Number = 0.95,
+    stream_level: str | None = None,
+) -> CheckedPlan | None:
+    """Check what `plan_hierarchy` is asked for. Every problem is collected; None if there is one. No row is read."""
+    wanted, fixed, streamed, weights = None, None, len(hierarchy.levels), None
+    with problems.collect():
+        wanted = read_hierarchy_wanted(session, hierarchy, tables, columns=columns, where=where, weight=weight)
+    region_names: tuple[str, ...] = ()
+    covers = Regions.cover(hierarchy.spine, [])
+    with problems.collect():
+        region_names, covers = read_regions(hierarchy, regions, () if wanted is None else wanted.columns)
+    level = 0.95
+    with problems.collect():
+        level = check_confidence(confidence)
+    with problems.collect():
+        _weigh_levels(hierarchy, weigh)
+        weights = None if wanted is None else _weigh_residuals(wanted, weigh)
+    with problems.collect():
+        streamed = _choose_stream_level(hierarchy, wanted, stream_level)
+    with problems.collect():
+        fixed = None if measure is None or wanted is None else _read_fixed(wanted, measure)
+    if wanted is not None and wanted.has_errors:
+        for name, is_given in (("measure", measure is not None), ("weigh", weigh != "level")):
+            if is_given:
+                problems.add(name, "given with errors", "the noise follows from the errors", "leave it out, or the errors")
+    if problems.found or wanted is None:
+        return None
+    return CheckedPlan(wanted, region_names, covers, level, streamed, fixed, weights)
 
 
 def sigmas_from_shares(
@@ -246,6 +287,12 @@ def sigmas_from_shares(
         }
         for level, some in parts.items()
     }
+
+
+def _have_errors(tables: LevelTablesLike) -> bool:
+    """Whether a table, of which something may be wrong, wants an error."""
+    listed = tables.values() if isinstance(tables, Mapping) else tables
+    return any(isinstance(table, LevelTable) and table.error is not None for table in listed)
 
 
 def _make_terms(session: Session, epsilon: Number | None, delta: Number | None, is_fixed: bool) -> ChargeTerms:
@@ -425,14 +472,16 @@ def _find_margin(wanted: HierarchyWanted, names: Mapping[str, Margin], table: st
     return check_margin(tuple(sorted(map(wanted.columns.index, by))), len(wanted.columns))
 
 
-def _choose_stream_level(wanted: HierarchyWanted, name: str | None) -> int:
-    """The highest level whose subtrees fit in memory; past the last one if the whole does."""
-    spine = wanted.hierarchy.spine
+def _choose_stream_level(hierarchy: Hierarchy, wanted: HierarchyWanted | None, name: str | None) -> int:
+    """The highest level whose subtrees fit in memory; past the last one if the whole does, or if nothing is wanted."""
+    spine = hierarchy.spine
     if name is not None:
         level = spine.level(name)
         if level == 0:
             raise BadParameter("stream_level", repr(name), "the top level has no levels above it", "name a level below it")
         return level
+    if wanted is None:
+        return len(spine.levels)
     cells = sum(count_cells(wanted.sizes, b) for b in Lattice.of(wanted.sizes, wanted.margins).margins)
     if sum(spine.sizes) * cells <= MAX_SUBTREE_CELLS:
         return len(spine.levels)

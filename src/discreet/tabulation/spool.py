@@ -172,13 +172,15 @@ class Spool:
                 raise _refuse(f"{name}.npz is not the file that was recorded: its hash differs")
 
     def open_to_readers(self) -> None:
-        """Give the folder the rights of an ordinary one, once its parts are recorded and may be published. What is private
-        in it is deleted first: a copy from before the record has some."""
+        """Give the folder and its files the rights of ordinary ones, once its parts are recorded and may be published.
+        What is private in it is deleted first: a copy from before the record has some."""
         with _refuse_unwritable(self.folder):
             self._delete_private()
         mask = os.umask(0)
         os.umask(mask)
         with suppress(OSError):
+            for each in (self.folder / IDENTITY_FILE, *self.folder.glob("*.npz")):
+                os.chmod(each, 0o666 & ~mask)
             os.chmod(self.folder, 0o777 & ~mask)
             (self.folder / LOCK_FILE).unlink(missing_ok=True)
 

@@ -7,6 +7,7 @@ biased where counts are small, and may lie outside of the interval.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from math import sqrt
 from typing import Any
@@ -33,6 +34,13 @@ DISPLAY_NOTE = (
     "outside of the interval, which belongs to `estimate`."
 )
 MAX_SHOWN_ROWS = 20
+
+
+def explain_display(has_values: bool, step: Fraction) -> str:
+    """Say what display values are, in steps of the grid, or why there are none."""
+    if not has_values:
+        return NO_DISPLAY_NOTE
+    return DISPLAY_NOTE if step == 1 else DISPLAY_NOTE.replace("whole numbers", f"multiples of {nearest_float(step):.6g}")
 
 
 @dataclass(frozen=True, repr=False)

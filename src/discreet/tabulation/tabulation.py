@@ -13,13 +13,13 @@ from discreet._numbers import Number
 from discreet.accounting.cost import Cost
 from discreet.formats import count_things, make_html_notes
 from discreet.noise import Bits
-from discreet.query.cells import explain_cells
+from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.query.record import LedgerReference
 from discreet.session.executor import ProgressCallback, RunOptions
 from discreet.session.session import Session
 from discreet.tabulation.margins import Ints, Margin
 from discreet.tabulation.plan import TabulationPlan, plan_tabulation
-from discreet.tabulation.tables import DISPLAY_NOTE, NO_DISPLAY_NOTE, TabulatedTable, make_tables
+from discreet.tabulation.tables import TabulatedTable, explain_display, make_tables
 from discreet.tabulation.wanted import TablesLike
 
 
@@ -60,16 +60,18 @@ class Tabulation(Mapping[str, TabulatedTable]):
     @property
     def display_note(self) -> str:
         """What display values are, or why there are none."""
-        return NO_DISPLAY_NOTE if next(iter(self.tables.values())).display is None else DISPLAY_NOTE
+        return explain_display(next(iter(self.tables.values())).display is not None, self.plan.step)
 
     def list_notes(self) -> list[str]:
         """What one unit can change, what intervals cover, what display values are, its cost, and what is not declared."""
+        bounded = self.plan.wanted.bounded
         covered = (
-            f"Each interval covers the count of the rows that are kept, with {self.plan.confidence:.4g} confidence; "
+            f"Each interval covers {describe_total(bounded)}, with {100 * self.plan.confidence:.6g}% confidence; "
             "`estimate` is unbiased and may be negative, and all tables add up."
         )
         paid = str(self.cost) if self.charged else self.cost.describe_free(f" (entry {self.reference.entry})")
-        return [explain_cells(self.plan.wanted.bounded), covered, self.display_note, paid, *self.plan.list_notes()]
+        said = [explain_cells(bounded), covered, *explain_weight(bounded), self.display_note]
+        return [*said, paid, *self.plan.list_notes()]
 
     def __repr__(self) -> str:
         lines = []

@@ -15,6 +15,7 @@ from discreet.query.parser import QueryLike, read_query
 from discreet.query.schema import Table
 from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
+from discreet.units import Neighbours
 
 TABLE_COLUMNS = frozenset(("estimate", "sd", "lower", "upper", "reliable", "display"))
 """The columns that every table has beside those that it is by."""
@@ -94,25 +95,30 @@ def read_wanted(
     problems += [*filter(None, wrong.values())]
     if problems:
         sound = [name for name in names if wrong[name] is None and _is_expression(computed.get(name, name))]
-        Problems([*problems, *_list_problems(sound, computed, where, weight, session)]).raise_all()
+        Problems(
+            [*problems, *list_column_problems(sound, computed, where, weight, session.table, session.neighbours)]
+        ).raise_all()
     try:
-        bounded = _bound(names, computed, where, weight, session)
+        bounded = _bound(names, computed, where, weight, session.table, session.neighbours)
     except (QueryRefused, BadParameter) as refused:
-        Problems(_list_problems(names, computed, where, weight, session) or [refused]).raise_all()
+        found = list_column_problems(names, computed, where, weight, session.table, session.neighbours)
+        Problems(found or [refused]).raise_all()
         raise
     return WantedTables(wanted, tuple(tuple(sorted(map(names.index, table.by))) for table in wanted), bounded)
 
 
 def _bound(
-    names: Sequence[str], computed: Mapping[str, str], where: str | None, weight: str | None, session: Session
-) -> BoundedCells:
-    query = read_query(write_cells_sql(names, computed, where, weight, session.table), session.table)
-    return bound_cells(query, session.table, session.neighbours)
+    names: Sequence[str], computed: Mapping[str, str], where: str | None, weight: str | None, table: Table,
+    neighbours: Neighbours,
+) -> BoundedCells:  # fmt: skip
+    query = read_query(write_cells_sql(names, computed, where, weight, table), table)
+    return bound_cells(query, table, neighbours)
 
 
-def _list_problems(
-    names: Sequence[str], computed: Mapping[str, str], where: str | None, weight: str | None, session: Session
-) -> list[DiscreetError]:
+def list_column_problems(
+    names: Sequence[str], computed: Mapping[str, str], where: str | None, weight: str | None, table: Table,
+    neighbours: Neighbours,
+) -> list[DiscreetError]:  # fmt: skip
     """What is wrong with each column, with the condition and with the weight, looked at one by one."""
     parts: list[tuple[str, str, list[str], str | None, str | None]] = [
         ("columns" if name in computed else "", f"{name!r}: {computed.get(name)!r}", [name], None, None) for name in names
@@ -122,7 +128,7 @@ def _list_problems(
     found: list[DiscreetError] = []
     for parameter, text, by, condition, added in parts:
         try:
-            _bound(by, computed, condition, added, session)
+            _bound(by, computed, condition, added, table, neighbours)
         except QueryRefused as refused:
             is_placed = bool(parameter) and refused.line is not None  # a place in a text that the user did not write
             found.append(BadParameter(parameter, text, refused.reason, refused.hint) if is_placed else refused)

@@ -21,28 +21,35 @@ name from the beginning: its measurements are drawn once, and an interrupted pub
 (`tabulation/spool.py`). It is complete when it has a guarantee.md.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from discreet._numbers import Number, format_up, read_decimal
-from discreet.errors import BadParameter, Problems
+from discreet.errors import BadParameter, DiscreetError, Problems
 from discreet.folders import resolve_folder
+from discreet.ledger.account import Account
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.session.executor import RunOptions
-from discreet.tabulation.hierarchical import HierarchyTabulation, execute_hierarchy
-from discreet.tabulation.hierarchy import Hierarchy, LevelTable
-from discreet.tabulation.hierarchy_files import MEASUREMENTS_FOLDER
-from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, plan_hierarchy
-from discreet.tabulation.tables import DISPLAY_NOTE, NO_DISPLAY_NOTE
+from discreet.session.session import Session
+from discreet.tabulation.hierarchical import HierarchyTabulation, execute_hierarchy, resume_hierarchy
+from discreet.tabulation.hierarchy import ALL, Hierarchy, LevelTable
+from discreet.tabulation.hierarchy_files import MAX_CSV_ROWS, MEASUREMENTS_FOLDER, RowMaker
+from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, check_hierarchy_plan, plan_hierarchy
+from discreet.tabulation.tables import explain_display
 from discreet.text import escape_markdown, format_markdown_code
+from discreet.workload.accounts import find_account
 from discreet.workload.guarantee import published_point
-from discreet.workload.spec import PlanOptions, parse_fields, parse_options, prefix_errors
+from discreet.workload.spec import PLACEHOLDERS, parse_fields, parse_options, prefix_errors
 from discreet.workload.tabulated import (
+    ASSUMED_DELTA,
     GUARANTEE_FILE,
+    TabulationOptions,
     certify,
     check_table_names,
     describe_provenance,
@@ -63,7 +70,7 @@ TABLE_FIELDS = {"by", "levels", "weight", "error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HierarchyWorkload(PlanOptions):
+class HierarchyWorkload(TabulationOptions):
     """One source with its options, a hierarchy, tables on its levels, one budget."""
 
     geo: str
@@ -82,20 +89,82 @@ class HierarchyWorkload(PlanOptions):
     def _check_names(self) -> None:
         check_table_names(table.name for table in self.tables)
 
-    def plan(self) -> HierarchyPlan:
-        """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
+    def plan(self, account: "tuple[Account, Fraction] | None" = None) -> HierarchyPlan:
+        """Open the source and the account, unless it is given, and find the noise. Nothing is charged and no row is read.
+
+        Raises:
+            PlanRefused: it has several problems, of the hierarchy, the account, the source or the tables; all are listed.
+        """
         problems = Problems()
-        with problems.collect(), prefix_errors("hierarchy"):
-            hierarchy = Hierarchy.read(self.geo, self.nodes, column=self.column, lengths=self.lengths)
+        hierarchy = _read_hierarchy(self._geography, problems)
+        session = None
         with problems.collect():
-            session = self.open_session()
+            session = self.open_session(find_account(self)[0] if account is None else account)
+        if problems.found and hierarchy is not None:
+            with problems.collect():
+                session = self.open_session(self.assume_account()) if session is None else session
+        if problems.found and session is not None and hierarchy is not None:
+            self._look_at_tables(session, hierarchy, problems)
         problems.raise_all()
-        counts_epsilon = session.account.budget.currency.counts_epsilon
+        assert hierarchy is not None
+        assert session is not None
         return plan_hierarchy(
-            session, hierarchy, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None,
-            measure=self.measure, weigh=self.weigh, regions=self.regions, columns=self.computed, where=self.where,
-            weight=self.weight, confidence=self.confidence, stream_level=self.stream,
-        )  # fmt: skip
+            session, hierarchy, self.tables, epsilon=self.epsilon, delta=self.certified_delta(session), **self._asked
+        )
+
+    def find_account(self, *, assume: bool = False) -> tuple[tuple[Account, Fraction] | None, str]:
+        """Return the account to look at the plan with, as `accounts.find_account`; none if it is refused, which `plan` says
+        with all other problems."""
+        with suppress(DiscreetError):
+            return find_account(self, assume=assume)
+        return None, ""
+
+    @property
+    def _geography(self) -> dict[str, Any]:
+        return {"geo": self.geo, "nodes": self.nodes, "column": self.column, "lengths": self.lengths}
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {
+            "measure": self.measure, "weigh": self.weigh, "regions": self.regions, "columns": self.computed,
+            "where": self.where, "weight": self.weight, "confidence": self.confidence, "stream_level": self.stream,
+        }  # fmt: skip
+
+    def _look_at_tables(self, session: Session, hierarchy: Hierarchy, problems: Problems) -> None:
+        """Collect what is wrong with the rest of a plan that is refused."""
+        absent = {each.strip() for each in self.geo.split(">")} - {*hierarchy.levels} if isinstance(self.geo, str) else set()
+        found = Problems()
+        check_hierarchy_plan(session, hierarchy, _leave_out(self.tables, absent), found, **_leave_out(self._asked, absent))
+        with _collect_new(problems):
+            found.raise_all()
+
+
+def _read_hierarchy(geography: Mapping[str, Any], problems: Problems) -> Hierarchy | None:
+    """Return the hierarchy. If it is refused, return it without the levels that its list lacks, to look at the rest of the
+    plan; None if there is nothing to look at."""
+    with problems.collect(), prefix_errors("hierarchy"):
+        return Hierarchy.read(**geography)
+    with suppress(DiscreetError):
+        return Hierarchy.read_listed(**geography)
+    return None
+
+
+def _leave_out(value: Any, levels: Set[str]) -> Any:
+    """Return what a plan says of levels, without some of them."""
+    if not levels:
+        return value
+    match value:
+        case LevelTable():
+            some = {each.name: _leave_out(getattr(value, each.name), levels) for each in fields(value) if each.name != "by"}
+            return LevelTable(value.by, **(some if some["levels"] else some | {"levels": ALL}))
+        case dict():
+            return {name: _leave_out(each, levels) for name, each in value.items() if name not in levels}
+        case tuple() | list():
+            return tuple(_leave_out(each, levels) for each in value if not (isinstance(each, str) and each in levels))
+        case str() if value in levels:
+            return None
+        case _:
+            return value
 
 
 def has_hierarchy(path: "str | PathLike[str]") -> bool:
@@ -123,9 +192,9 @@ def _parse_workload(plan: dict[str, Any], text: str, beside: Path, problems: Pro
                 hint = 'write geo = "nation > state > county"' if name == "geo" else 'write nodes = "geography.csv"'
                 raise BadParameter(f"hierarchy.{name}", "missing", "a hierarchy needs it", hint)
     tables: list[LevelTable] = []
-    for name, fields in require_table(own.get("tables", {}), "tables", problems).items():
+    for name, given in require_table(own.get("tables", {}), "tables", problems).items():
         with problems.collect(), prefix_errors(f"tables.{name}"):
-            found = parse_fields(fields, f"tables.{name}", TABLE_FIELDS, beside, problems)
+            found = parse_fields(given, f"tables.{name}", TABLE_FIELDS, beside, problems)
             by, levels = read_columns(found.get("by")), found.get("levels", "all")
             if not isinstance(levels, str) and not (isinstance(levels, list) and all(isinstance(x, str) for x in levels)):
                 raise BadParameter("levels", repr(levels), "not a list of levels", 'write levels = ["county"], or "all"')
@@ -138,16 +207,45 @@ def _parse_workload(plan: dict[str, Any], text: str, beside: Path, problems: Pro
         require_table(sigmas, f"measure.{level}", problems)
     if isinstance(geography.get("nodes"), str):
         geography["nodes"] = beside / geography["nodes"]
+    asked: dict[str, Any] = {"where": own.get("where"), "weight": own.get("weight"), "regions": regions, "measure": measure}
     if not problems.found:
         with problems.collect():
             return HierarchyWorkload(
-                tables=tuple(tables), computed=computed, where=own.get("where"), weight=own.get("weight"), regions=regions,
-                measure=measure, text=text, **geography, **top, **budget,
-            )  # fmt: skip
-    if {"geo", "nodes"} <= geography.keys():  # what is wrong with the hierarchy is said at once with the rest
-        with problems.collect(), prefix_errors("hierarchy"):
-            Hierarchy.read(**{name: geography.get(name) for name in ("geo", "nodes", "column", "lengths")})  # type: ignore[arg-type]
+                tables=tuple(tables), computed=computed, text=text, **asked, **geography, **top, **budget
+            )
+    if {"geo", "nodes"} <= geography.keys():
+        sound = {name: each for name, each in asked.items() if name != "where" or isinstance(each, str)}
+        _look_further(tuple(tables), {"computed": computed, **sound, **geography, **top}, budget, problems)
     return None
+
+
+def _look_further(
+    tables: tuple[LevelTable, ...], options: dict[str, Any], budget: dict[str, Any], problems: Problems
+) -> None:
+    """Collect what is wrong with a refused plan beyond its file: its hierarchy, its source, its tables. Nothing is read."""
+    hierarchy = _read_hierarchy({name: options.get(name) for name in ("geo", "nodes", "column", "lengths")}, problems)
+    if options.get("source") is PLACEHOLDERS["source"] or not tables:
+        return
+    with _collect_new(problems):
+        HierarchyWorkload(tables=tables, **options, **budget)
+    sound = {name: each for name, each in options.items() if name != "confidence"}
+    try:
+        workload = HierarchyWorkload(tables=tables, epsilon=1, delta=ASSUMED_DELTA, **sound)
+    except DiscreetError:  # said before
+        return
+    with problems.collect():
+        session = workload.open_session(workload.assume_account())
+        if hierarchy is not None:
+            workload._look_at_tables(session, hierarchy, problems)
+
+
+@contextmanager
+def _collect_new(problems: Problems) -> Iterator[None]:
+    """Collect what the body refuses and was not said before."""
+    found, said = Problems(), {str(each) for each in problems.found}
+    with found.collect():
+        yield
+    problems.found += [each for each in found.found if str(each) not in said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +274,8 @@ def publish_hierarchy(
 ) -> HierarchyPublication:
     """Measure with one debit into a folder, and write tables, guarantee page and certificate into it.
 
-    A folder in which the same plan was begun is continued. `force` writes the tables of a complete publication again, from
+    A folder in which the same plan was begun is continued: with a ledger from any point, without one once all of it was
+    measured. `force` writes the tables of a complete publication again, from
     the same measurements; these are never replaced.
     """
     workload = plan if isinstance(plan, HierarchyWorkload) else read_hierarchy_workload(plan)
@@ -184,7 +283,9 @@ def publish_hierarchy(
     signing_key = load_signing_key(workload, fresh, key)
     folder = resolve_folder(Path(to))
     _check_folder(folder, force)
-    tabulation = execute_hierarchy(found, folder, RunOptions(bits, progress, workload.id, fresh))
+    tabulation = resume_hierarchy(found, folder) if workload.ledger is None and bits is None else None
+    if tabulation is None:
+        tabulation = execute_hierarchy(found, folder, RunOptions(bits, progress, workload.id, fresh))
     tabulation.write()
     certificate = None if signing_key is None else certify(tabulation, signing_key)
     page = format_hierarchy_guarantee(workload.title, tabulation, certificate)
@@ -208,7 +309,7 @@ def _check_folder(folder: Path, force: bool) -> None:
 def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, certificate: dict[str, Any] | None) -> str:
     """Write the guarantee page of a hierarchy."""
     plan = tabulation.plan
-    spine = plan.wanted.hierarchy.spine
+    spine, bounded = plan.wanted.hierarchy.spine, plan.wanted.bounded
     levels = ", ".join(
         f"{size:,} of {format_markdown_code(level)}" for level, size in zip(spine.levels, spine.sizes, strict=True)
     )
@@ -218,16 +319,16 @@ def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, cert
         f"Nodes, from the top down: {levels}. Their list is public; rows that lie in none of them are not counted. "
         "`estimate` is the least-squares estimate from all measured tables of all levels: it is unbiased, may be negative, "
         "and estimates add up over tables and levels. `sd` is the standard deviation of its noise. The interval from "
-        f"`lower` to `upper` contains the count of the rows that are kept with probability ≥ {confidence}; that is proven "
-        "for the noise that was drawn, and holds for each cell by itself.\n\n"
-        f"{escape_markdown(DISPLAY_NOTE if plan.model.display_columns else NO_DISPLAY_NOTE)}",
+        f"`lower` to `upper` contains {escape_markdown(describe_total(bounded))} with probability ≥ {confidence}; that is "
+        "proven for the noise that was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at "
+        "most a tenth of the estimate.\n\n"
+        + "\n\n".join([*explain_weight(bounded), explain_display(bool(plan.model.display_columns), plan.model.step)]),
         _describe_tables(plan),
         _describe_measured(plan, tabulation),
         describe_provenance(tabulation, certificate, sum_over="levels and tables", drawn="as integers, once"),
     ]
     bounding = (
-        "Before anything was added up, and once for all levels and tables:\n\n"
-        f"- {escape_markdown(explain_sensitivity(plan.wanted.bounded))}"
+        f"Before anything was added up, and once for all levels and tables:\n\n- {escape_markdown(explain_cells(bounded))}"
     )
     tables = sum(len(each) for each in plan.wanted.by_level)
     return format_page(title, plan.session, published_point(tabulation.cost), tables, bounding, sections)
@@ -235,14 +336,15 @@ def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, cert
 
 def _describe_tables(plan: HierarchyPlan) -> str:
     lines = ["## The tables\n", "| table | level | by | half-width |", "|---|---|---|---:|"]
-    model = plan.model
+    model, rows = plan.model, RowMaker(plan.model)
     for name, (margin, levels) in model.tables.items():
         by = ", ".join(format_markdown_code(model.columns[i]) for i in margin) or "everybody"
         for level in levels:
             widths = model.list_half_widths(level, margin) * float(model.step)
             shown = f"{widths.min():.4g}" if widths.min() == widths.max() else f"{widths.min():.4g} to {widths.max():.4g}"
             place = model.spine.levels[level]
-            lines.append(f"| [{name}]({name}.{place}.parquet) | {format_markdown_code(place)} | {by} | {shown} |")
+            ending = "csv" if rows.count_rows(name, level) <= MAX_CSV_ROWS else "parquet"
+            lines.append(f"| [{name}]({name}.{place}.{ending}) | {format_markdown_code(place)} | {by} | {shown} |")
     if model.region_names:
         lines.append(f"\nTables of regions that are no node: {', '.join(map(format_markdown_code, model.region_names))}.")
     return "\n".join(lines)

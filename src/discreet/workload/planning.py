@@ -16,14 +16,12 @@ from functools import cached_property
 from math import inf, log
 from os import PathLike
 from pathlib import Path
-from shlex import quote
 
 from discreet._numbers import (
     Number,
     check_confidence,
     format_down,
     format_up,
-    read_decimal,
     read_positive,
     smallest_where,
     to_rational,
@@ -38,10 +36,9 @@ from discreet.accounting.currencies import (
     certified_epsilon,
     smallest_epsilon,
 )
-from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable, Problems, QueryRefused
+from discreet.errors import BadParameter, Problems, QueryRefused
 from discreet.events import Composition, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.paths import exists, is_postgres
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import (
     COMPARISON_CONFIDENCE,
@@ -58,6 +55,7 @@ from discreet.query.estimates import Noise
 from discreet.query.statistics import Statistic
 from discreet.session.charging import MAX_NOISE_FACTOR, RELATIVE_TOLERANCE, ChargeTerms
 from discreet.session.session import Session
+from discreet.workload.accounts import find_account
 from discreet.workload.spec import (
     PLACEHOLDERS,
     Workload,
@@ -336,14 +334,7 @@ def open_plan(workload: Workload, problems: Problems | None = None, *, assume_ac
     problems = Problems() if problems is None else problems
     account, assumed = workload.assume_account(), ""
     with problems.collect():
-        try:
-            account = workload.open_account()
-        except (LedgerUnavailable, BadParameter) as refused:
-            if not _is_not_open_yet(workload, refused):
-                raise
-            if not assume_account:
-                raise _explain_missing_account(workload, refused) from None
-            assumed = _explain_assumed_account(workload)
+        account, assumed = find_account(workload, assume=assume_account)
     session = plan = None
     if workload.source is not PLACEHOLDERS["source"]:
         with problems.collect():
@@ -354,41 +345,6 @@ def open_plan(workload: Workload, problems: Problems | None = None, *, assume_ac
     problems.raise_all()
     assert plan is not None
     return plan
-
-
-def _is_not_open_yet(workload: Workload, refused: DiscreetError) -> bool:
-    """Whether the ledger is a file that does not exist, or does not have the account."""
-    if isinstance(refused, BadParameter):
-        return refused.name == "budget.account" and workload.account is not None
-    ledger = str(workload.ledger)
-    return not is_postgres(ledger) and "://" not in ledger and not exists(ledger, lambda _: refused)
-
-
-def _explain_missing_account(workload: Workload, refused: DiscreetError) -> DiscreetError:
-    """Return the refusal with the command that opens the account of the plan; a misspelt account keeps its suggestion."""
-    if not isinstance(refused, LedgerUnavailable):
-        return refused
-    hint = f"check budget.ledger, or open the account of the plan: {_format_open_command(workload)}"
-    error = LedgerUnavailable(refused.where, refused.reason, hint)
-    error.see = refused.see
-    return error
-
-
-def _format_open_command(workload: Workload) -> str:
-    epsilon, delta = (f"{float(read_decimal(number)):.12g}" for number in (workload.epsilon, workload.delta))
-    more = f" --delta {delta} --currency pure" if read_decimal(workload.delta) else ""
-    return (
-        f"discreet ledger open {quote(str(workload.ledger))} --account {quote(workload.account or 'main')} "
-        f"--epsilon {epsilon}{more}"
-    )
-
-
-def _explain_assumed_account(workload: Workload) -> str:
-    command = _format_open_command(workload)
-    return (
-        f"The account of the plan is not open yet. This is for a new one with the budget of the plan: {command} "
-        "(with another δ or currency the numbers differ)."
-    )
 
 
 def _bound_queries(workload: Workload, session: Session, assumed: str) -> WorkloadPlan:

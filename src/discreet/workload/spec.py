@@ -162,9 +162,15 @@ class PlanOptions(SourceOptions, ABC):
             )
         return session
 
+    @property
+    def assumed_delta(self) -> Number:
+        """The δ of the account that is assumed, or to be opened, for this plan."""
+        return self.delta
+
     def assume_account(self) -> tuple[Account, Fraction]:
         """The account that a plan is computed for while its ledger does not have one: with the plan's own budget."""
-        return open_account(self.epsilon, self.delta, self._parse_currency(), None, None)
+        delta = self.delta if self.ledger is None else self.assumed_delta
+        return open_account(self.epsilon, delta, self._parse_currency(), None, None)
 
     def open_account(self) -> tuple[Account, Fraction]:
         """The account that pays, and the δ at which its budget guarantees an ε."""
@@ -172,8 +178,9 @@ class PlanOptions(SourceOptions, ABC):
             return self.assume_account()
         with prefix_errors("budget"):
             account, delta = open_account(None, 0, None, self.ledger, self.account)
-            if read_decimal(self.delta) and not account.budget.currency.counts_epsilon:
-                raise BadParameter("delta", self.delta, "the account has its own, which cannot be changed", "leave it out")
+            if read_decimal(self.delta) not in (0, delta) and not account.budget.currency.counts_epsilon:
+                reason = f"the account has its own, {float(delta):.6g}, which cannot be changed"
+                raise BadParameter("delta", self.delta, reason, "leave it out")
         return account, delta
 
     def _parse_currency(self) -> Currency:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from discreet._numbers import format_up
+from discreet._numbers import Number, format_up, read_decimal
 from discreet.accounting.basic import Point
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter, Problems
@@ -28,6 +29,8 @@ from discreet.workload.guarantee import (
 )
 from discreet.workload.spec import NAME_PATTERN, PlanOptions, load_toml, read_plan_file
 
+ASSUMED_DELTA = Decimal("1e-6")
+"""The δ of an account that is proposed for a plan without one."""
 GUARANTEE_FILE, CERTIFICATE_FILE, PLAN_FILE = "guarantee.md", "release.json", "plan.toml"
 
 
@@ -53,6 +56,22 @@ class Tabulated(Protocol):
     def tainted(self) -> bool:
         """Whether its noise came from seeded bits."""
         ...
+
+
+class TabulationOptions(PlanOptions):
+    """A plan whose noise is Gaussian: its account needs a δ."""
+
+    __slots__ = ()
+
+    @property
+    def assumed_delta(self) -> Number:
+        """That of the plan, or a usual one."""
+        return self.delta if read_decimal(self.delta) else ASSUMED_DELTA
+
+    def certified_delta(self, session: Session) -> Number | None:
+        """The δ of the certified point that the plan is charged at; None where the account decides it."""
+        is_given = session.account.budget.currency.counts_epsilon and (read_decimal(self.delta) or self.ledger is None)
+        return self.delta if is_given else None
 
 
 # -- plan.toml --------------------------------------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ from typing import Any
 from discreet._numbers import format_up, read_decimal
 from discreet.errors import BadParameter, DiscreetError, Problems
 from discreet.folders import create_folder, resolve_folder
+from discreet.ledger.account import Account
 from discreet.noise import Bits
-from discreet.query.cells import explain_cells
+from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.session.connect import open_account, open_session
 from discreet.session.executor import RunOptions
 from discreet.session.options import SourceOptions
@@ -38,10 +39,12 @@ from discreet.tabulation.tables import TabulatedTable
 from discreet.tabulation.tabulation import Tabulation, execute_tabulation
 from discreet.tabulation.wanted import WantedTable, list_table_problems, read_wanted
 from discreet.text import escape_markdown, format_markdown_code
+from discreet.workload.accounts import find_account
 from discreet.workload.guarantee import published_point
-from discreet.workload.spec import NAME_PATTERN, PLACEHOLDERS, PlanOptions, parse_fields, parse_options, prefix_errors
+from discreet.workload.spec import NAME_PATTERN, PLACEHOLDERS, parse_fields, parse_options, prefix_errors
 from discreet.workload.tabulated import (
     GUARANTEE_FILE,
+    TabulationOptions,
     certify,
     describe_provenance,
     format_measured,
@@ -60,7 +63,7 @@ TABLE_FIELDS = {"by", "weight", "error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableWorkload(PlanOptions):
+class TableWorkload(TabulationOptions):
     """One source with its options, several tables that add up, one budget.
 
     >>> TableWorkload(source="people.csv", unit="id", epsilon=1, delta=1e-6, tables=())
@@ -78,12 +81,11 @@ class TableWorkload(PlanOptions):
             raise BadParameter("tables", "empty", "no table is wanted", 'write [tables.NAME] and by = ["column"]')
         Problems([*_list_name_problems(self.tables), *list_table_problems(self.tables)]).raise_all()
 
-    def plan(self) -> TabulationPlan:
-        """Open the source and the account, and find the noise. Nothing is charged and no row is read."""
-        session = self.open_session()
-        counts_epsilon = session.account.budget.currency.counts_epsilon
+    def plan(self, account: "tuple[Account, Fraction] | None" = None) -> TabulationPlan:
+        """Open the source and the account, unless it is given, and find the noise. Nothing is charged and no row is read."""
+        session = self.open_session(find_account(self)[0] if account is None else account)
         return plan_tabulation(
-            session, self.tables, epsilon=self.epsilon, delta=self.delta if counts_epsilon else None, columns=self.computed,
+            session, self.tables, epsilon=self.epsilon, delta=self.certified_delta(session), columns=self.computed,
             where=self.where, weight=self.weight, confidence=self.confidence,
         )  # fmt: skip
 
@@ -238,14 +240,14 @@ def format_table_guarantee(title: str, tabulation: Tabulation, certificate: dict
 
 def _describe_reading(tabulation: Tabulation) -> str:
     confidence = f"{format_up(100 * read_decimal(tabulation.plan.confidence), 4)}%"
+    bounded = tabulation.plan.wanted.bounded
     return (
         "## How to read the tables\n\n"
         "`estimate` is the least-squares estimate from all measured tables: it is unbiased, may be negative, and the "
         "estimates of all tables add up. `sd` is the standard deviation of its noise. The interval from `lower` to `upper` "
-        f"contains the count of the rows that are kept with probability ≥ {confidence}; that is proven for the noise that "
-        "was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
-        "estimate.\n\n"
-        f"{escape_markdown(tabulation.display_note)}"
+        f"contains {escape_markdown(describe_total(bounded))} with probability ≥ {confidence}; that is proven for the noise "
+        "that was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at most a tenth of the "
+        "estimate.\n\n" + "\n\n".join([*explain_weight(bounded), tabulation.display_note])
     )
 
 
