@@ -18,7 +18,7 @@ from discreet._numbers import Number
 from discreet.accounting.cost import Cost
 from discreet.formats import count_things
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import explain_cells
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key
 from discreet.session.executor import ProgressCallback, RunOptions
@@ -168,6 +168,6 @@ def execute_hierarchy(plan: HierarchyPlan, folder: "str | Path", options: RunOpt
     )
     shown = DISPLAY_NOTE if plan.model.display_columns else NO_DISPLAY_NOTE
     paid = str(plan.cost) if charged else plan.cost.describe_free(f" (entry {execution.reference.entry})")
-    notes = (explain_sensitivity(plan.wanted.bounded), covered, shown, paid)
+    notes = (explain_cells(plan.wanted.bounded), covered, shown, paid)
     measurements = HierarchyMeasurements(plan.model, spool, execution.answers, plan.hash, notes)
     return HierarchyTabulation(plan, place, measurements, execution.reference, charged, options.tainted)

@@ -31,7 +31,7 @@ from discreet._numbers import Number, format_up, read_decimal
 from discreet.errors import BadParameter, Problems
 from discreet.folders import resolve_folder
 from discreet.noise import Bits
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import explain_cells
 from discreet.session.executor import RunOptions
 from discreet.tabulation.hierarchical import HierarchyTabulation, execute_hierarchy
 from discreet.tabulation.hierarchy import Hierarchy, LevelTable
@@ -227,7 +227,7 @@ def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, cert
     ]
     bounding = (
         "Before anything was added up, and once for all levels and tables:\n\n"
-        f"- {escape_markdown(explain_sensitivity(plan.wanted.bounded))}"
+        f"- {escape_markdown(explain_cells(plan.wanted.bounded))}"
     )
     tables = sum(len(each) for each in plan.wanted.by_level)
     return format_page(title, plan.session, published_point(tabulation.cost), tables, bounding, sections)
