@@ -70,6 +70,29 @@ def test_the_ends_of_a_small_type_are_keys(postgres: Server) -> None:
         assert count_with(engine, bounded, 1) == {(i,): 1 for i in range(256)}
 
 
+@pytest.mark.parametrize("unique", [True, False])
+@pytest.mark.parametrize("kind", ["integer", "text"])
+def test_a_hash_tells_which_units_are_in_a_cell(open_world: Any, unique: bool, kind: str) -> None:
+    """Two units that change places leave all totals as they are, and change the hashes of their cells alone."""
+    column, stored_as = (Column(Kind.INTEGER), "BIGINT") if kind == "integer" else (Column(Kind.TEXT), "VARCHAR")
+    table = Table("people", "uid", {"uid": column, "k": Column(Kind.INTEGER, keys=(0, 1, 2))}, unique=unique)
+    bounded = bound_cells(parse_sql("SELECT k, COUNT(*) AS n FROM people GROUP BY k", table), table, Neighbours.ADD_REMOVE)
+
+    def read(*keys: int, reverse: bool = False) -> list[tuple[int, int, int]]:
+        rows = [{"uid": i if kind == "integer" else f"unit {i}", "k": key} for i, key in enumerate(keys)]
+        world = World(table, tuple(rows[::-1] if reverse else rows), {"uid": stored_as, "k": "BIGINT"})
+        engine = open_world(world)
+        found = [(b.codes, b.counts, b.units) for b in engine.read_cells(bounded, ordered_columns=1, hash_units=True)]
+        codes, counts, units = (numpy.concatenate(each) for each in zip(*found, strict=True))
+        return [*zip(codes[:, 0].tolist(), counts.tolist(), units.tolist(), strict=True)]
+
+    first = read(0, 1, 2, 0, 1)
+    assert first == read(0, 1, 2, 0, 1, reverse=True)
+    swapped = read(1, 0, 2, 0, 1)
+    assert [each[:2] for each in swapped] == [each[:2] for each in first]
+    assert [one[2] == other[2] for one, other in zip(first, swapped, strict=True)] == [False, False, True]
+
+
 def test_a_collation_merges_no_cells() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people (uid BIGINT, k VARCHAR COLLATE nocase)")

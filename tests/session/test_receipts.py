@@ -1,6 +1,8 @@
 """One receipt, one noise: wherever a receipt is taken, it is spent."""
 
 import ast
+import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -197,6 +199,39 @@ def test_parts_are_spent_one_by_one_and_the_whole_is_split_once() -> None:
         with pytest.raises(BadParameter, match="spent"):
             spent()
     assert replace(whole) == whole  # whether a receipt is spent is no part of what it says
+
+
+COPIES: dict[str, Callable[[Receipt], Receipt]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "deepcopy of what holds it": lambda receipt: copy.deepcopy([receipt])[0],
+    "replace": replace,
+    "replace a field": lambda receipt: replace(receipt, entry=2),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("is_copied_first", [True, False])
+def test_copies_of_a_receipt_are_spent_together(way: str, is_copied_first: bool) -> None:
+    """The mutant, a copy with a mark of its own, would pay for a second noise."""
+    receipt = Receipt(1, EVENT)
+    early = COPIES[way](receipt)
+    receipt.spend(EVENT)
+    with pytest.raises(BadParameter, match="spent"):
+        (early if is_copied_first else COPIES[way](receipt)).spend(EVENT)
+    renewed = receipt.renew()
+    COPIES[way](renewed).spend(EVENT)  # and the original is spent with its copy
+    with pytest.raises(BadParameter, match="spent"):
+        renewed.spend(EVENT)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_receipt_is_not_pickled(protocol: int) -> None:
+    receipt = Receipt(1, EVENT)
+    for value in (receipt, {"receipt": receipt}):
+        with pytest.raises(BadParameter, match="pay for the same noise again"):
+            pickle.dumps(value, protocol)
+    receipt.spend(EVENT)
 
 
 def test_of_two_threads_one_draws() -> None:

@@ -381,3 +381,16 @@ def test_what_is_no_publication_is_refused(people: Path, tmp_path: Path) -> None
 def test_seeded_noise_is_no_publication(people: Path) -> None:
     found = synthesize_publication(discreet.tabulate(connect(people), ["dept"], epsilon=1, bits=seeded_bits(1)))
     assert "tainted" in found.metadata
+
+
+@pytest.mark.parametrize("unique", [True, False])
+def test_notes_claim_the_limits_that_are_applied(tmp_path: Path, unique: bool) -> None:
+    """Under `unique` no row is dropped: that a unit has one row is taken for granted."""
+    path = tmp_path / "visits.csv"
+    path.write_text("id,sex\n" + "1,f\n" * 15 + "2,m\n")
+    session = connect(path, unique=unique, keys={"sex": ["f", "m"]}, epsilon=10**6)
+    found = discreet.synthesize(session, ["sex"], epsilon=1000)
+    assert len(found) == (16 if unique else 2)
+    said = " ".join(repr(found).split())
+    assert ("taken for granted" in said) == unique
+    assert ("Limits" in said) != unique

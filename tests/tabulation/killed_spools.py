@@ -10,9 +10,10 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,14 +42,20 @@ def invent_people(folder: Path) -> None:
     with_account.close()
 
 
-def run(folder: Path, name: str = "out", **options: Any) -> HierarchyTabulation:
+def run(
+    folder: Path,
+    name: str = "out",
+    *,
+    declared: Mapping[str, Any] = MappingProxyType({}),
+    epsilon: float = 1,
+    **options: Any,
+) -> HierarchyTabulation:
     """Measure, and write the tables."""
-    session = discreet.connect(
-        folder / "p.parquet", unit="id", unique=True, ledger=folder / "people.ledger", account="census", keys={"sex": [0, 1]}
-    )
+    given: dict[str, Any] = {"unit": "id", "unique": True, "keys": {"sex": [0, 1]}} | dict(declared)
+    session = discreet.connect(folder / "p.parquet", ledger=folder / "people.ledger", account="census", **given)
     hierarchy = Hierarchy.read("nation > county > block", CODES, column="geo", lengths=[0, 1, 2])
     tables = {"sex": LevelTable(("sex",)), "total": LevelTable()}
-    found = tabulate_hierarchy(session, hierarchy, tables, folder / name, epsilon=1, stream_level="county", **options)
+    found = tabulate_hierarchy(session, hierarchy, tables, folder / name, epsilon=epsilon, stream_level="county", **options)
     found.write()
     return found
 

@@ -1,6 +1,7 @@
 """Tabulations of hierarchies: what is refused, how far one unit moves all levels and tables at once, what a plan costs and
 gives, and files from which every table can be repeated."""
 
+import json
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -411,6 +412,45 @@ def test_what_was_edited_or_deleted_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "measurements" / "upper.npz").write_bytes(b"")
     with pytest.raises(SourceRefused, match="hash differs"):
         reproduce_hierarchy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"block": [0, 0]}, {"block": [0, 2, 0]}, {"state": [0], "block": [0]}, {"block": [6], "nation": [0]},
+        {"county": [1], "state": [0]}, {"state": [1, 1]},
+    ],
+)  # fmt: skip
+def test_a_region_that_counts_a_node_twice_is_refused(tmp_path: Path, forged: dict[str, list[int]]) -> None:
+    """No list of nodes has such a cover; its sum would be no count of any rows."""
+    rows = [(i, *row[1:]) for i, row in enumerate(make_rows(Random(3), 100))]
+    regions = {"lake": ["1111", "2111"]}
+    tabulate_hierarchy(connect(rows, unique=True), read_hierarchy(), TABLES, tmp_path, epsilon=4, regions=regions).write()
+    description = tmp_path / "measurements" / "measurements.json"
+    described = json.loads(description.read_text())
+    for listed, is_refused in (
+        (described["regions"]["lake"], False),
+        ({"block": [0, 1], "state": [1]}, False),
+        (forged, True),
+    ):
+        description.write_text(json.dumps(described | {"regions": {"lake": listed}}))
+        if is_refused:
+            with pytest.raises(SourceRefused, match="count twice"):
+                reproduce_hierarchy(tmp_path)
+        else:
+            HierarchyMeasurements.read(tmp_path)
+
+
+@pytest.mark.parametrize("unique", [True, False])
+def test_notes_claim_the_limits_that_are_applied(tmp_path: Path, unique: bool) -> None:
+    """Under `unique` no row is dropped: that a unit has one row is taken for granted."""
+    rows = [(1, "1111", 0, 0)] * 15 + [(2, "2111", 1, 1)]
+    session = connect(rows, unique=unique, epsilon=10**6)
+    found = tabulate_hierarchy(session, read_hierarchy(), TABLES, tmp_path, epsilon=1000)
+    assert round(found.tables["total", "nation"].estimate.item()) == (16 if unique else 2)
+    [limits, *_] = found.list_notes()
+    assert ("taken for granted" in limits) == unique
+    assert ("Limits" in limits) != unique
 
 
 def edit_csv(text: str) -> dict[str, bytes]:

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from discreet.accounting.currencies import round_up
-from discreet.errors import BadParameter, EngineFailed, SourceRefused
+from discreet.errors import BadParameter, BudgetExceeded, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.query.cells import CellBlock
 from discreet.tabulation.hierarchy_files import reproduce_hierarchy
-from discreet.tabulation.hierarchy_measuring import HierarchyJob
+from discreet.tabulation.hierarchy_measuring import HierarchyJob, hash_units
 from discreet.tabulation.spool import DataChanged, Spool, merkle_root
 from discreet.testing import seeded_bits
 from tests.tabulation.killed_spools import invent_people, run
@@ -194,13 +196,148 @@ def test_parts_are_of_one_state_of_the_data(
     first = spool.hash_part("subtree-000000")
     after = [(0, 0, 4), (1, 1, 2), (3, 0, 5)] if is_changed else before
     if is_changed:
-        with pytest.raises(EngineFailed):
+        with pytest.raises(DataChanged, match="the rows have changed since: subtree-000000"):
             job._draw_parts(blocks(*after), seeded_bits(2))
         assert not spool.has_part("subtree-000002")
     else:
         job._draw_parts(blocks(*after), seeded_bits(2))
         assert all(map(spool.has_part, job.part_names))
     assert spool.hash_part("subtree-000000") == first
+
+
+def write_people(folder: Path, *rows: tuple[int, str, int]) -> None:
+    ids, codes, sexes = zip(*rows, strict=True)
+    parquet.write_table(pa.table({"id": ids, "geo": codes, "sex": sexes}), folder / "p.parquet")
+
+
+PEOPLE = [(1, "11", 0), (2, "21", 0), (3, "31", 1), (4, "32", 1), (5, "11", 1)]
+"""Two in the first county, one in the second, two in the third."""
+
+CHANGED: dict[str, list[tuple[int, str, int]]] = {
+    "two units change places": [(1, "21", 0), (2, "11", 0), *PEOPLE[2:]],
+    "two units change places, one of them in a part to come": [(1, "31", 0), *PEOPLE[1:2], (3, "11", 0), *PEOPLE[3:]],
+    "another unit has the same row": [(9, "11", 0), *PEOPLE[1:]],
+    "a unit is gone": PEOPLE[1:],
+    "a unit has another value": [(1, "11", 1), *PEOPLE[1:]],
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"unique": False}, {"unique": False, "max_groups": 3, "max_rows": 2}])
+@pytest.mark.parametrize("change", CHANGED)
+def test_units_that_moved_do_not_count_in_two_subtrees(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: str, options: dict[str, Any]
+) -> None:
+    """That a part has as many rows in each cell as before does not suffice. Nothing is drawn, charged or quarantined; what
+    is said is true; and with the same rows, in another order, the work goes on."""
+    before = [(3, "31", 0), *PEOPLE] if change.endswith("to come") else PEOPLE
+    after = CHANGED[change]
+    write_people(folder, *before)
+    with stop_after("subtree-000000.npz", monkeypatch), pytest.raises(Stop):
+        run(folder, declared=options)
+    paid, place = spent(folder), folder / "out" / "measurements"
+    first = (place / "subtree-000000.npz").read_bytes()
+    write_people(folder, *after)
+    for _ in range(2):
+        with pytest.raises(DataChanged, match=r"rows have changed .* first debit is not refunded"):
+            run(folder, declared=options)
+        assert [path.name for path in place.glob("*.npz")] == ["subtree-000000.npz"]
+        assert spent(folder) == paid
+    write_people(folder, *reversed(before))
+    run(folder, declared=options)
+    assert (place / "subtree-000000.npz").read_bytes() == first
+    assert spent(folder) == paid
+
+
+def test_rows_of_subtrees_that_are_not_drawn_count_as_they_are_now(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The units of all parts that are there are the same, so each unit is in the cells of the rows as they are now alone."""
+    write_people(folder, *PEOPLE)
+    with stop_after("subtree-000000.npz", monkeypatch), pytest.raises(Stop):
+        run(folder)
+    write_people(folder, *PEOPLE[:1], (2, "31", 1), *PEOPLE[2:])
+    run(folder)
+
+
+def test_the_upper_levels_are_bound_to_the_units_of_all_subtrees(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_people(folder, *PEOPLE)
+    with stop_after("upper.npz", monkeypatch), pytest.raises(Stop):
+        run(folder)
+    (folder / "out" / "measurements" / "subtree-000001.npz").unlink()
+    write_people(folder, *PEOPLE[:1], (9, "21", 0), *PEOPLE[2:])
+    with pytest.raises(DataChanged, match="upper was drawn from other rows"):
+        run(folder)
+
+
+@pytest.mark.parametrize("lost", ["key", "subtree-000000"])
+def test_what_is_private_is_missed_when_it_is_lost(folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str) -> None:
+    with stop_after("subtree-000000.npz", monkeypatch), pytest.raises(Stop):
+        run(folder)
+    path = folder / "out" / "measurements" / "private" / lost
+    content = path.read_bytes()
+    path.unlink()
+    for _ in range(2):  # the source stays open
+        with pytest.raises(DataChanged, match="is missing"):
+            run(folder)
+    path.write_bytes(content)
+    run(folder)
+
+
+def test_hashes_of_units_depend_on_no_order_of_cells() -> None:
+    codes, counts = np.array([[0, 1], [0, 2], [3, 1]]), np.array([1, 2, 1])
+    units = np.array([7, -(2**62), 5])
+    block, order = CellBlock(codes, counts, units), np.array([2, 0, 1])
+    assert hash_units(block) == hash_units(CellBlock(codes[order], counts[order], units[order]))
+    parts = hash_units(block, 0, 1) + hash_units(block, 1, 3)
+    assert hash_units(block) == parts % 2**64
+    others = [
+        CellBlock(codes, counts, units[order]), CellBlock(codes, counts[order], units),
+        CellBlock(codes[order], counts, units),
+    ]  # fmt: skip
+    assert len({hash_units(each) for each in (block, *others)}) == 4
+    assert hash_units(CellBlock(codes, counts)) == 0
+
+
+# -- a refusal binds nothing -----------------------------------------------------------------------------------------------
+
+
+def count_debits(folder: Path) -> int:
+    ledger = open_ledger(folder / "people.ledger")
+    found = ledger.get_account("census").state.debits
+    ledger.close()
+    return found
+
+
+def test_a_plan_that_is_too_expensive_is_bound_to_no_folder(folder: Path) -> None:
+    before = count_debits(folder)
+    for name in ("out", "other"):
+        with pytest.raises(BudgetExceeded):
+            run(folder, name, epsilon=5)
+        assert not (folder / name).exists()
+    assert count_debits(folder) == before
+    assert run(folder, "other").charged
+
+
+def test_work_that_is_paid_for_is_continued_when_no_budget_remains(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stop_after("subtree-000000.npz", monkeypatch), pytest.raises(Stop):
+        run(folder, epsilon=3)
+    with pytest.raises(BudgetExceeded):
+        run(folder, "other", epsilon=1)
+    run(folder, epsilon=3)
+
+
+def test_a_folder_that_nothing_was_paid_for_is_not_called_paid(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill between the record of the folder and the debit."""
+    with stop_after("spool.json", monkeypatch), pytest.raises(Stop):
+        run(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(HierarchyJob, "table", property(lambda self: (_ for _ in ()).throw(Stop)))
+        patch.setattr(Spool, "open", classmethod(lambda *_, **__: (_ for _ in ()).throw(Stop)))
+        with pytest.raises(Stop):
+            run(folder)
+    assert spent(folder) == 0
+    with pytest.raises(BadParameter, match=r"nothing was charged for it.*fresh=True and a new folder") as refused:
+        run(folder, "other")
+    assert "refunded" not in str(refused.value)
+    assert run(folder, "third", fresh=True).charged
 
 
 def test_cells_out_of_order_are_no_subtrees(folder: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ docs/decisions/0002-no-filter-on-the-curve.md.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
@@ -437,14 +437,29 @@ class Receipt:
 
     One receipt allows one noise: of two noises on the same counts the mean is more exact than what was paid for. So a
     receipt is spent once. Where a measurement failed, and is continued, the account makes another receipt of its debit; then
-    only what is recorded first is shown.
+    only what is recorded first is shown. Copies in the same process, those of `dataclasses.replace` too, are spent together
+    with the original; a pickled one would not be, so it is refused.
     """
 
     entry: int
     event: Composition
     remaining: Fraction | None = None  # in the account's currency, right after this entry
     paid_by: str | None = None  # the other account of the family whose debit this continues; None: the account's own
-    _unspent: list[bool] = field(default_factory=lambda: [True], init=False, repr=False, compare=False)
+    _unspent: list[bool] = field(default_factory=lambda: [True], repr=False, compare=False, kw_only=True)
+    """Holds one element until it is spent. It is a parameter so that `dataclasses.replace` passes the same list on."""
+
+    def __copy__(self) -> "Receipt":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Receipt":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be pickled: each receipt that is read back would pay for a noise of its own."""
+        raise BadParameter(
+            "receipt", "to be pickled", "what is read back could pay for the same noise again",
+            "measure in the process that paid, or let the other process reserve with the same measurement",
+        )  # fmt: skip
 
     def spend(self, event: Composition) -> None:
         """Use the receipt up for the noise of an event. Call it right before the noise is drawn.
@@ -473,12 +488,16 @@ class Receipt:
 
     def renew(self) -> "Receipt":
         """Return another receipt of the same debit. For accounts alone, which record one answer per debit."""
-        return replace(self)
+        return self._issue(self.event)
 
     def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
         """Spend the receipt, and return one for each measurement of a workload that was paid for as one."""
         self.spend(compose(*events))
-        return tuple(replace(self, event=event) for event in events)
+        return tuple(map(self._issue, events))
+
+    def _issue(self, event: Composition) -> "Receipt":
+        """Return an unspent receipt of the same debit."""
+        return Receipt(self.entry, event, self.remaining, self.paid_by)
 
 
 PROPOSED_DIGITS = (4, 8, 12)

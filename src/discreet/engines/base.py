@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -157,11 +157,13 @@ class Engine(Protocol):
         """
         ...
 
-    def read_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0) -> "Iterator[CellBlock]":
+    def read_cells(
+        self, bounded: "BoundedCells", *, ordered_columns: int = 0, hash_units: bool = False
+    ) -> "Iterator[CellBlock]":
         """Yield the cells that have rows, each once, in blocks that are read one after the other.
 
         Cells are in the order of the codes of the first `ordered_columns` columns, so that the cells of one key of these
-        columns follow each other.
+        columns follow each other. With `hash_units`, blocks say by a hash which units are in each cell.
         """
         ...
 
@@ -334,12 +336,12 @@ class SqlEngine(ABC):
         )
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
-    def compile_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0) -> str:
+    def compile_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0, hash_units: bool = False) -> str:
         """Return the statement of the cells."""
         from discreet.sql.cells import lower_cells
 
         source, unit = self._build_source(bounded.table, bounded.query.joins)
-        lowered = lower_cells(bounded, source, unit, self.dialect, ordered_columns)
+        lowered = lower_cells(bounded, source, unit, self.dialect, ordered_columns, hash_units=hash_units)
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
     def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
@@ -446,10 +448,13 @@ class SqlEngine(ABC):
         for row in self._execute(statement):
             yield row[:width], row[width:]
 
-    def read_cells(self, bounded: "BoundedCells", *, ordered_columns: int = 0) -> "Iterator[CellBlock]":
+    def read_cells(
+        self, bounded: "BoundedCells", *, ordered_columns: int = 0, hash_units: bool = False
+    ) -> "Iterator[CellBlock]":
         """Yield the cells that have rows, each once, in blocks that are read one after the other."""
-        statement = self.compile_cells(bounded, ordered_columns=ordered_columns)
-        return self._execute_blocks(statement, len(bounded.query.groups))
+        statement = self.compile_cells(bounded, ordered_columns=ordered_columns, hash_units=hash_units)
+        blocks = self._execute_blocks(statement, len(bounded.query.groups) + hash_units)
+        return map(_split_units, blocks) if hash_units else blocks
 
     def _execute_blocks(self, statement: str, columns: int) -> "Iterator[CellBlock]":
         """Run a statement that returns a total and so many codes, all of them integers."""
@@ -481,6 +486,11 @@ class SqlEngine(ABC):
         beside = copy(self)
         beside.public = MappingProxyType(dict(public))
         return beside
+
+
+def _split_units(block: "CellBlock") -> "CellBlock":
+    """Return a block whose last code is a hash of units as one that has it apart."""
+    return replace(block, codes=block.codes[:, :-1], units=block.codes[:, -1])
 
 
 def to_block(rows: Sequence[tuple[int, ...]], columns: int) -> "CellBlock":

@@ -283,7 +283,7 @@ class Account(Protocol):
         """Where failures of sources are recorded; None if the account has no place for them."""
         ...
 
-    def check(self, event: Composition) -> None:
+    def check(self, event: Composition, certified_delta: Number = 0) -> None:
         """Raise `BudgetExceeded` for what does not fit as a whole, before its first part is debited."""
         ...
 

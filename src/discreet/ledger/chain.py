@@ -189,9 +189,9 @@ class LedgerAccount:
             roots = [read_account(transaction, opening.account) for opening in openings if opening.parent is None]
         return tuple(each for each in roots if each is not None and privacy_unit in ("", each.privacy_unit))
 
-    def check(self, event: Composition) -> None:
+    def check(self, event: Composition, certified_delta: Number = 0) -> None:
         """As in `Account`."""
-        self.state.charge(event)
+        self.state.charge(event, certified_delta)
 
     def is_paid(
         self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False, shared: bool = True

@@ -1,6 +1,7 @@
 """An account that ends with the process."""
 
 import threading
+from fractions import Fraction
 from typing import Any
 from uuid import uuid4
 
@@ -56,9 +57,9 @@ class MemoryAccount:
         """None: the account ends with the process, and a quarantine must not."""
         return None
 
-    def check(self, event: Composition) -> None:
+    def check(self, event: Composition, certified_delta: Number = 0) -> None:
         """As in `Account`."""
-        self._budget.charge(event)
+        self._budget.charge_cost(*self._compute_charge(event, certified_delta))
 
     def is_paid(
         self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False, shared: bool = True
@@ -124,7 +125,9 @@ class MemoryAccount:
         return self._debits[names[0]][1].renew() if names else None
 
     def _pay(self, event: Composition, certified_delta: Number = 0) -> Receipt:
-        amount, delta = compute_charge(self._budget.currency, event, read_decimal(certified_delta, "certified_delta"))
-        self._budget = self._budget.charge_cost(amount, delta, MAX_DENOMINATOR_BITS)
+        self._budget = self._budget.charge_cost(*self._compute_charge(event, certified_delta), MAX_DENOMINATOR_BITS)
         self._entries += 1
         return Receipt(self._entries, event, self._budget.remaining)
+
+    def _compute_charge(self, event: Composition, certified_delta: Number) -> tuple[Fraction | float, Fraction]:
+        return compute_charge(self._budget.currency, event, read_decimal(certified_delta, "certified_delta"))

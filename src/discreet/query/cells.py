@@ -131,6 +131,7 @@ class CellBlock:
 
     codes: NDArray[numpy.int64]  # (cells, columns)
     counts: NDArray[numpy.int64]  # (cells,)
+    units: NDArray[numpy.int64] | None = None  # (cells,): a hash of which units are in each, if it was asked for
 
     def __len__(self) -> int:
         return len(self.counts)

@@ -386,20 +386,22 @@ class Executor:
         events = (each.event for each in (*unpaid, *([] if rest is None else [rest])))
         self.check_budget(compose(*events), unpaid[0].bounded.table)
 
-    def check_budget(self, event: Composition, table: Table) -> None:
+    def check_budget(self, event: Composition, table: Table, certified_delta: Fraction = Fraction(0)) -> None:
         """Refuse what does not fit as a whole, before its first part is paid."""
         try:
-            self.account.check(event)
+            self.account.check(event, certified_delta)
         except BudgetExceeded as refused:
             raise self.suggest_epsilon(refused, table) from None
 
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
-        job = self._make_job(measurement, options, depends_on)
-        digest = hash_measurement(job.spec)
+        return self.is_paid(self._make_job(measurement, options, depends_on), options)
+
+    def is_paid(self, job: Job[Any], options: RunOptions) -> bool:
+        """Return whether the account would be debited nothing for a job."""
         try:
             return self.account.is_paid(
-                measurement.event, measurement=digest, id=options.id, fresh=options.fresh,
-                shared=options.shared and not depends_on,
+                job.event, measurement=hash_measurement(job.spec), id=options.id, fresh=options.fresh,
+                shared=options.shared and not job.after,
             )  # fmt: skip
         except IdTaken as taken:
             raise taken.explain(self._list_differences(taken, job)) from None

@@ -12,6 +12,9 @@ which the nodes of a hierarchy follow each other. What a unit keeps is ranked by
 Few keys are compared with constants. Consecutive integers are subtracted from. Any other list of keys is one constant text,
 which the engine splits and joins to: a statement with a hundred thousand constants takes an engine longer to parse than the
 table to read. No temporary table is made, so that a role which may only read suffices.
+
+Work that is continued later must know whether the same units are in a cell, not only as many. So a statement can return one
+more integer per cell, the exclusive or of a hash of each of its units: private, as the totals are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +34,23 @@ SEPARATORS = (",", ";", "/", *map(chr, range(0xE000, 0xF8FF)))
 
 
 def lower_cells(
-    bounded: BoundedCells, source: exp.Expr, unit: str | None, dialect: Dialect, ordered_columns: int = 0
+    bounded: BoundedCells,
+    source: exp.Expr,
+    unit: str | None,
+    dialect: Dialect,
+    ordered_columns: int = 0,
+    *,
+    hash_units: bool = False,
 ) -> exp.Select:
     """The statement for the cells of `bounded` over `source`, whose column `unit` identifies a unit; None where each row is
-    one. Cells are in the order of the codes of the first `ordered_columns` columns."""
+    one. Cells are in the order of the codes of the first `ordered_columns` columns. With `hash_units`, the last column is a
+    hash of the units in the cell; it is constant where each row is one, because such a unit has no identity."""
     statement = CellStatement(bounded, source, unit, dialect)
     result = total_statement(statement)
+    if hash_units:
+        hashed = dialect.hash_text(cast(column(UNIT), exp.DType.VARCHAR))
+        mixed: SQL = int_literal(0) if unit is None else exp.Anonymous(this="BIT_XOR", expressions=[hashed])
+        result = result.select(alias(mixed, "units"), copy=False)
     return result.order_by(*statement.keys[:ordered_columns], copy=False) if ordered_columns else result
 
 

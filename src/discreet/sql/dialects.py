@@ -57,6 +57,20 @@ def _hash(function: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda cells: exp.Anonymous(this="BIT_XOR", expressions=[exp.Anonymous(this=function, expressions=cells)])
 
 
+def _hash_duckdb(text: exp.Expr) -> exp.Expr:
+    """HASH has 64 bits and no sign: the last one is dropped."""
+    hashed = exp.Anonymous(this="HASH", expressions=[text])
+    return exp.cast(exp.BitwiseRightShift(this=hashed, expression=exp.Literal.number(1)), exp.DType.BIGINT)
+
+
+def _hash_postgres(text: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="HASHTEXTEXTENDED", expressions=[text, exp.Literal.number(0)])
+
+
+def _hash_spark(text: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="XXHASH64", expressions=[text])
+
+
 def _is_finite(moment: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="ISFINITE", expressions=[moment])
 
@@ -104,6 +118,7 @@ class Dialect:
     recomputes: bool = False  # whether each aggregate over an expression computes it again
     fence: Callable[[exp.Select], exp.Select] = _offset_fence  # no condition from outside is evaluated inside
     digest: Callable[[list[exp.Expr]], exp.Expr] = _text_lengths  # one number for which every cell must be read
+    hash_text: Callable[[exp.Expr], exp.Expr] = _hash_postgres  # a text as a 64-bit integer with a sign; the same each time
     is_finite: Callable[[exp.Expr], exp.Expr] = _is_finite  # of a date or timestamp; not true of NULL
     truncate: Callable[[str, exp.Expr], exp.Expr] = _truncate  # a date to the first day of its week, month, quarter or year
     isodow: str = "ISODOW"  # the part of a date that is 1 on Monday and 7 on Sunday
@@ -148,6 +163,7 @@ DUCKDB = Dialect(
     split=_unnest("STRING_SPLIT"),
     fence=_limit_fence,
     digest=_hash("HASH"),
+    hash_text=_hash_duckdb,
 )
 POSTGRES = Dialect(
     "postgres",
@@ -169,6 +185,7 @@ SPARK = Dialect(
     add=_spark_sum,
     fence=_counter_fence,
     digest=_hash("XXHASH64"),
+    hash_text=_hash_spark,
     is_finite=lambda x: exp.Not(this=exp.Is(this=x, expression=exp.Null())),  # Spark has no infinite dates
     truncate=lambda period, day: exp.Anonymous(this="TRUNC", expressions=[day, exp.Literal.string(period)]),
     isodow="DAYOFWEEK_ISO",

@@ -37,8 +37,7 @@ from discreet.events import Composition, compose
 from discreet.ledger.entries import hash_measurement
 from discreet.noise import Bits
 from discreet.query.answer import IntervalOptions
-from discreet.query.cells import BoundedCells
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.cells import BoundedCells, explain_cells
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Table
 from discreet.session.charging import MAX_NOISE_FACTOR, ChargeTerms
@@ -410,4 +409,4 @@ def _state_guarantee(plan: SynthesisPlan) -> tuple[str, ...]:
     cost = plan.cost
     epsilon = f"ε = {format_up(cost.exact_epsilon[1], SHOWN_DIGITS)}{format_at(cost.delta)}"
     stated = f"The rows, and all that is made of them, have the guarantee {epsilon}."
-    return explain_sensitivity(plan.bounded), stated, *plan.list_notes()
+    return explain_cells(plan.bounded), stated, *plan.list_notes()

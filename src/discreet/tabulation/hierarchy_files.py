@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -374,12 +375,19 @@ def _read_regions(spine: Spine, described: Mapping[str, Mapping[str, list[int]]]
     for number, by_level in enumerate(described.values()):
         if not any(by_level.values()):
             raise _refuse(f"a region in {DESCRIPTION_FILE} has no nodes")
+        held: list[slice] = []  # what each node holds of the last level
         for name, places in by_level.items():
             level = spine.level(name)
             if any(not 0 <= int(each) < spine.sizes[level] for each in places):
                 raise _refuse(f"a region in {DESCRIPTION_FILE} has nodes that do not exist")
+            held += [spine.slice_subtree(level, int(each))[-1] for each in places]
             sums[level] += [number] * len(places)
             nodes[level] += map(int, places)
+        held.sort(key=lambda each: each.start)
+        if any(after.start < before.stop for before, after in pairwise(held)):
+            raise _refuse(
+                f"a region in {DESCRIPTION_FILE} has a node twice, or with one that lies in it: it would count twice"
+            )
     arrays = [tuple(np.array(each, np.int64) for each in group) for group in (sums, nodes)]
     factors = tuple(np.ones(len(each)) for each in nodes)
     return tuple(map(str, described)), Regions(len(described), arrays[0], arrays[1], factors)

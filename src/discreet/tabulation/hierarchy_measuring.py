@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.accounting.currencies import Receipt
 from discreet.engines.base import owner_log
-from discreet.errors import EngineFailed
 from discreet.events import Composition, compose
 from discreet.noise import SYSTEM, Bits
 from discreet.query.answer import IntervalOptions
@@ -34,6 +34,8 @@ from discreet.tabulation.spool import UPPER, DataChanged, Spool, merkle_root, na
 
 LevelNoises = tuple[Mapping[Margin, CountNoise], ...]
 NOTHING = compose()
+UNITS = "units"
+"""What the hash of units is called among the cells of a part."""
 Cells = dict[Margin, Ints]
 """Tables of some nodes: one row per node, and flat cells."""
 
@@ -108,7 +110,7 @@ class HierarchyJob(Job[dict[str, str]]):
         with self.spool.lock():
             if not all(map(self.spool.has_part, self.part_names)):
                 with executor.read(options.progress):
-                    blocks = executor.engine.read_cells(self.wanted.bounded, ordered_columns=1)
+                    blocks = executor.engine.read_cells(self.wanted.bounded, ordered_columns=1, hash_units=True)
                     self._draw_parts(blocks, SYSTEM if options.bits is None else options.bits)
             return self.spool.finish(self.part_names)
 
@@ -116,25 +118,23 @@ class HierarchyJob(Job[dict[str, str]]):
         adder = LevelAdder(self.wanted, self.noises, self.stream_level)
         try:
             for place, cells in adder.iterate_subtrees(blocks):
-                self._draw_part(name_subtree(place), adder.sum_subtree(place, cells), self.stream_level, cells, bits)
-            self._draw_part(UPPER, adder.sum_upper(), 0, adder.upper, bits)
-        except DataChanged:
-            owner_log.error(
-                "the rows changed while %s was measured: parts of it are of other rows, so it cannot be continued; "
-                "measure afresh, with fresh=True and a new folder",
-                self.spool.folder,
-            )
-            raise EngineFailed from None
+                checked = cells | {UNITS: adder.unit_hashes[-1:]}
+                self._draw_part(name_subtree(place), adder.sum_subtree(place, cells), self.stream_level, checked, bits)
+            self._draw_part(UPPER, adder.sum_upper(), 0, adder.upper | {UNITS: adder.unit_hashes}, bits)
+        except DataChanged as changed:
+            owner_log.error("%s", changed)
+            raise
 
-    def _draw_part(self, name: str, exact: list[Cells], first_level: int, cells: Cells, bits: Bits) -> None:
+    def _draw_part(self, name: str, exact: list[Cells], first_level: int, checked: Mapping[Any, Ints], bits: Bits) -> None:
+        """Draw a part, unless it is there; then compare what it was made from: its cells, and which units are in them."""
         if self.spool.has_part(name):
-            self.spool.check_cells(name, cells)
+            self.spool.check_cells(name, checked)
             return
         noisy = [
             {margin: self.noises[level][margin].release(table, bits) for margin, table in tables.items()}
             for level, tables in enumerate(exact, first_level)
         ]
-        self.spool.write_part(name, noisy, first_level, cells)
+        self.spool.write_part(name, noisy, first_level, checked)
 
     def to_record(self, result: dict[str, str]) -> dict[str, Any]:
         """Return the folder's identity, the hashes of its parts and their Merkle root; and what the numbers in them are: the
@@ -160,6 +160,28 @@ def list_part_names(sizes: Sequence[int], stream_level: int) -> list[str]:
     return [*map(name_subtree, range(subtrees)), UPPER]
 
 
+def hash_units(block: CellBlock, begin: int = 0, end: int | None = None) -> int:
+    """Return one number for which units are in which cells of a part of a block; 0 if the block does not say.
+
+    It is a sum over the cells, in whatever order an engine returns them: of a 64-bit hash of the codes of the cell, its
+    total and the hash of its units.
+    """
+    if block.units is None:
+        return 0
+    mixed = np.zeros(len(block.units[begin:end]), np.uint64)
+    for numbers in (*block.codes.T, block.counts, block.units):
+        mixed = _mix(mixed ^ np.ascontiguousarray(numbers[begin:end], np.int64).view(np.uint64))
+    return int(mixed.sum(dtype=np.uint64))
+
+
+def _mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Send 64-bit integers to others, one to one, so that each bit depends on all (the finaliser of SplitMix64)."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
 class LevelAdder:
     """Sums up cells of the last level to all levels and measured tables. All numbers in it are exact, and private.
 
@@ -172,6 +194,8 @@ class LevelAdder:
         self.largest = [a for a in margins if not any(set(a) < set(b) for b in margins)]
         self.upper = self._zeros(self.spine.sizes[stream_level - 1])
         """The cells of the level above the subtrees, as far as they were added."""
+        self.unit_hashes = np.zeros(0, np.int64)
+        """A hash of which units are in which cells, for each subtree that was returned; one if there are no subtrees."""
 
     def _zeros(self, nodes: int) -> Cells:
         return {margin: np.zeros((nodes, count_cells(self.sizes, margin)), np.int64) for margin in self.largest}
@@ -183,11 +207,14 @@ class LevelAdder:
             AssertionError: cells do not come in the order of the nodes.
         """
         if self.level == len(self.spine.levels):  # no subtrees: the level above them is the last one
+            hashed = 0
             for block in blocks:
                 self._count(block.codes, block.counts, 0, self.upper)
+                hashed += hash_units(block)
+            self._keep_hash(hashed)
             return
         ends = self._list_ends()
-        place, cells, last = 0, self._zeros(ends[0]), -1
+        place, cells, last, hashed = 0, self._zeros(ends[0]), -1, 0
         for block in blocks:
             leaf = block.codes[:, 0]
             if not len(leaf):
@@ -197,18 +224,24 @@ class LevelAdder:
             last, begin = int(leaf[-1]), 0
             while begin < len(leaf):
                 while leaf[begin] >= ends[place]:
+                    self._keep_hash(hashed)
                     yield place, self._add_above(place, cells)
-                    place += 1
+                    place, hashed = place + 1, 0
                     cells = self._zeros(ends[place] - ends[place - 1])
                 end = int(np.searchsorted(leaf, ends[place]))
                 first = ends[place - 1] if place else 0
                 self._count(block.codes[begin:end], block.counts[begin:end], first, cells)
+                hashed += hash_units(block, begin, end)
                 begin = end
         while place < len(ends):
+            self._keep_hash(hashed)
             yield place, self._add_above(place, cells)
-            place += 1
+            place, hashed = place + 1, 0
             if place < len(ends):
                 cells = self._zeros(ends[place] - ends[place - 1])
+
+    def _keep_hash(self, hashed: int) -> None:
+        self.unit_hashes = np.append(self.unit_hashes, np.array([hashed % 2**64], np.uint64).view(np.int64))
 
     def _list_ends(self) -> list[int]:
         """Where on the last level each subtree ends."""

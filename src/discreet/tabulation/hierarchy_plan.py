@@ -18,7 +18,7 @@ Or the noise is fixed (`measure`): σ of each table on each level, as exact frac
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from hashlib import sha256
@@ -139,12 +139,16 @@ class HierarchyPlan(PricedPlan):
         executor, intervals = self.session.executor, IntervalOptions(self.confidence)
         spec = self.describe() | SEEDED[options.tainted]
         job = SpoolJob(self.wanted.bounded.table, folder, self.hash, spec | {"step": "folder"})
-        bound = executor.execute(job, options.for_step("folder"), intervals)
-        spool = Spool.open(folder, bound.answers)
+        step = options.for_step("folder")
+        executor.check_quarantine()
+        if not executor.is_paid(job, step):  # a plan that is too expensive is bound to no folder
+            executor.check_budget(self.event, job.table, self.terms.certified_delta)
+        bound = executor.execute(job, step, intervals)
         paid = HierarchyJob(
-            self.wanted, self.noises, self.stream_level, spool, self.event, spec | {"spool": spool.identity},
-            self.terms.certified_delta,
+            self.wanted, self.noises, self.stream_level, Spool(folder, bound.answers), self.event,
+            spec | {"spool": bound.answers}, self.terms.certified_delta,
         )  # fmt: skip
+        spool = Spool.open(folder, bound.answers, is_paid=executor.is_paid(paid, replace(options, fresh=False)))
         execution = executor.execute(paid, options, intervals)
         if execution.receipt is None:  # recorded before, and maybe in another copy of this folder
             spool.check_parts(execution.answers)

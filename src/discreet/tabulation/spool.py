@@ -27,10 +27,27 @@ unpaid. Three rules exclude it:
    continued beside it: of two sets of parts, the first that is recorded is the one that was paid for, and the other stays
    closed to readers.
 
-**One state of the data.** Parts that were drawn before and after a crash must be of the same rows: a person who moved in
-between would be in two subtrees, and count twice. So a keyed hash of the exact cells of each part is kept beside it, under a
-random key, both for the owner alone. Work is continued only if the same cells are read again. Hashes and key are deleted
-before the parts are recorded.
+**One state of the data.** A unit that moved while the work was interrupted must not count in a subtree that was drawn before
+and in one that is drawn after. That each cell has as many rows as before does not exclude it: two units may have changed
+places. So a keyed hash is kept of each part: of its exact cells, and of which units are in each of them, which the engine
+returns in the same pass (`sql/cells.py`). The key is random, and both are for the owner alone; they are deleted before the
+parts are recorded. Work is continued only if every part that is there has the same units in the same cells as the rows have
+now. The part of the upper levels, which is drawn last, is bound to the units of all subtrees.
+
+*Proof* that one unit then moves all parts together by no more than was paid for. Let S be the cells in which the rows, as
+they are now, keep the unit: at most m, with at most b in each. A part that is drawn now has the unit in its cells of S. A
+part that was there has the unit in the same cells as the rows now have it, so in its cells of S, with at most b in each. So
+the unit is in no cell outside of S, and what `query/cells.py` shows of one state of the rows holds for all parts. Rows of
+subtrees that are not drawn yet may have changed: they count as they are now, as if the work had begun later.
+
+Where each row is a unit of its own, a unit has no identity that could be found again: a row that changed is another row,
+and as many rows in each cell are the same rows. Hashes of units have 63 bits and no key, so that owners must not choose the
+names of units in order to make them collide.
+
+*What a refusal shows.* It depends on rows, and no noise was paid for it. It is for the owner alone: whoever continues the
+work reads the rows and the private part of the folder. It is no answer: nothing of the folder was shown or recorded, the
+debit stays, and a fresh one is charged again whatever the rows were. It is neither hidden, as a failure of the engine is,
+nor does it close the source: the rows can be read, and nothing is wrong with them.
 """
 
 import hmac
@@ -65,8 +82,11 @@ def name_subtree(place: int) -> str:
     return f"subtree-{place:06d}"
 
 
-class DataChanged(Exception):
-    """The exact cells of a complete part are not what they were when it was drawn."""
+AFRESH_HINT = "measure afresh, with fresh=True and a new folder: that is charged again, and the first debit is not refunded"
+
+
+class DataChanged(SourceRefused):
+    """The rows are not those that complete parts were drawn from; for the owner (see above)."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +114,8 @@ class Spool:
         return cls(folder, str(found["spool"]))
 
     @classmethod
-    def open(cls, folder: Path, identity: str) -> "Spool":
-        """Open the folder that a debit is bound to.
+    def open(cls, folder: Path, identity: str, *, is_paid: bool = True) -> "Spool":
+        """Open the folder that a debit is bound to. `is_paid` is whether there is such a debit already.
 
         Raises:
             BadParameter: it is not this one.
@@ -103,11 +123,14 @@ class Spool:
         found = _read_identity(folder)
         if found is None or found.get("spool") != identity:
             reason = "its measurements were begun in another folder" if found is None else "it holds other measurements"
-            raise BadParameter(
-                "folder", str(folder.parent), reason,
+            hint = (
                 "name the folder in which they were begun; if it is lost, its cost is not refunded: give fresh=True and a "
-                "new folder to measure afresh, which is charged again",
-            )  # fmt: skip
+                "new folder to measure afresh, which is charged again"
+            )
+            if not is_paid:
+                reason = "this plan was prepared for another folder, and nothing was charged for it"
+                hint = "name that folder, or give fresh=True and a new folder"
+            raise BadParameter("folder", str(folder.parent), reason, hint)
         return cls(folder, identity)
 
     # -- writing -----------------------------------------------------------------------------------------------------------
@@ -144,8 +167,18 @@ class Spool:
             DataChanged: they differ, or are not known any more.
         """
         check = self._private(name)
-        if not (check.exists() and hmac.compare_digest(check.read_bytes(), self._hash_cells(cells))):
-            raise DataChanged
+        if not (check.exists() and self._private(KEY_FILE).exists()):
+            raise DataChanged(
+                f"the measurement of {self.folder.parent} was interrupted and cannot be continued: what shows whether the "
+                f"rows are the same, {PRIVATE_FOLDER}/{name} or {PRIVATE_FOLDER}/{KEY_FILE}, is missing",
+                f"put it back; or {AFRESH_HINT}",
+            )
+        if not hmac.compare_digest(check.read_bytes(), self._hash_cells(cells)):
+            raise DataChanged(
+                f"the measurement of {self.folder.parent} was interrupted, and the rows have changed since: {name} was "
+                "drawn from other rows, so it cannot be continued",
+                f"put the same rows back and run the same again, which is free; or {AFRESH_HINT}",
+            )
 
     def finish(self, names: Sequence[str]) -> dict[str, str]:
         """Delete what is private, and return the hash of each part."""
