@@ -18,6 +18,7 @@ from benchmarks import (  # noqa: E402
     auditing,
     census_scale,
     engines,
+    learn,
     ledger,
     local,
     noise,
@@ -27,6 +28,7 @@ from benchmarks import (  # noqa: E402
     streams,
     synthesis,
     tabulation,
+    training,
 )
 
 SUBJECTS = {
@@ -44,6 +46,8 @@ SUBJECTS = {
     "synthesis": synthesis.SECTIONS,
     "tabulation": tabulation.SECTIONS,
     "hierarchies": census_scale.SECTIONS,
+    "learning": learn.SECTIONS,
+    "training": training.SECTIONS,
 }
 
 

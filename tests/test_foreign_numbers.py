@@ -178,6 +178,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **k: open_session().ask("SELECT COUNT(*) AS n FROM data", epsilon=1, bits=seeded_bits(1)).limit(**k).rows,
         {"rows": 1, "offset": 0},
     ),
+    "Session.records": (lambda **k: open_session().records("pay", **k).max_rows, {"max_rows": 2}),
     "Session.find_epsilon": (
         lambda **k: open_session().find_epsilon("SELECT COUNT(*) AS n FROM data", **k),
         {"error": 8, "size": 32, "confidence": 0.75},

@@ -174,7 +174,7 @@ MODULES = {
 """Modules, as they are imported or named."""
 
 SPELLINGS = {
-    "class GaussianLoss(Fact)": (r"(?<![\w\"'])[A-Z]\w*Loss(?![\w\"'])", "GaussianEvent"),
+    "class GaussianLoss(Fact)": (r"(?<![\w\"'])(?<!nn\.)[A-Z]\w*Loss(?![\w\"'])", "GaussianEvent"),
     "GaussianLaw(mu)": (r"(?<![\w\"'])[A-Z]\w*Law(?![\w\"'])", "a distribution in accounting/pld"),
     "mechanism.loss(1)": (r"\.loss\(", "mechanism.event(1)"),
     "approx(loss)": (r"(?<![\w.])approx\(", "basic_composition(event)"),

@@ -17,7 +17,7 @@ from discreet.units import Neighbours
 from tests.support.hostile_sql import HOSTILE
 from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
 from tests.support.observable_output import session_over
-from tests.support.oracle import Oracle, reference
+from tests.support.oracle import Oracle, reference, unit_of
 from tests.support.random_joins import Public, in_python, joined_query, public
 from tests.support.random_tables import Answering, Declaring, Moved, World, as_it_is, bounded, exactly, text, world
 from tests.support.sensitivity_property import breaches, neighbour
@@ -77,6 +77,24 @@ def _read_contributions(engine: SqlEngine, query: BoundedQuery) -> list[dict[Any
         if query.keys is None or keys in query.keys:
             units.setdefault(str(unit), {})[keys] = rows
     return list(units.values())
+
+
+def find_record_differences(open_world: Opening, seeds: range, declare: Declaring = as_it_is) -> list[int]:
+    """Return the seeds at which the rows of units, as a fit reads them, are not those of the table."""
+    found = []
+    for seed in seeds:
+        rng = Random(seed)
+        place = declare(rng, world(rng))
+        names = [name for name, each in place.table.columns.items() if each.kind in (Kind.INTEGER, Kind.TEXT, Kind.BOOLEAN)]
+        exact, read = dict[Any, list[str]](), dict[Any, list[str]]()
+        for i, row in enumerate(place.rows):
+            if (unit := unit_of(place.table, row, i)) is not None:
+                exact.setdefault(unit, []).append(repr([row.get(name) for name in names]))
+        for i, (unit, cells) in enumerate(open_world(place).read_records(place.table, names)):
+            read.setdefault(i if unit is None else unit, []).append(repr([*cells]))
+        if sorted(map(sorted, exact.values())) != sorted(map(sorted, read.values())):
+            found.append(seed)
+    return found
 
 
 def _sort_units(found: list[dict[Any, int]]) -> list[str]:

@@ -165,6 +165,15 @@ class Engine(Protocol):
         """
         ...
 
+    def read_records(self, table: Table, columns: Sequence[str]) -> "Iterator[tuple[Any, tuple[Any, ...]]]":
+        """Yield (unit, cells) of every row that belongs to a unit: for a fit that is paid, and never shown. The unit is None
+        where each row is one.
+
+        Raises:
+            EngineFailed: the engine could not answer; its message is in the owner's log.
+        """
+        ...
+
     def progress(self) -> float | None:
         """Return how much of the running statement is done, from 0 to 1; None where the engine does not know."""
         ...
@@ -404,6 +413,23 @@ class SqlEngine(ABC):
         lowered = lower_contributions(bounded, source, unit, self.dialect)
         rows = self._execute(lowered.sql(dialect=self.dialect.name, copy=False))
         return [(unit, int(count), tuple(keys)) for unit, count, *keys in rows]
+
+    def compile_records(self, table: Table, columns: Sequence[str]) -> str:
+        """Return the statement of the rows of a fit: the unit, or 1 where each row is one, and these columns."""
+        source, unit = self._build_source(table)
+        first: exp.Expr = exp.Literal.number(1) if unit is None else column(shorten_name(unit), SOURCE)
+        listed = [first, *(column(shorten_name(name), SOURCE) for name in columns)]
+        rows = exp.select(*(exp.alias_(each, f"cell{i}", quoted=True) for i, each in enumerate(listed)))
+        rows = rows.from_(exp.alias_(source, SOURCE, table=True, quoted=True))
+        if unit is not None:
+            rows = rows.where(exp.Not(this=exp.Is(this=first.copy(), expression=exp.Null())))
+        return rows.sql(dialect=self.dialect.name)
+
+    def read_records(self, table: Table, columns: Sequence[str]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """Yield (unit, cells) of every row that belongs to a unit."""
+        identified = bool(table.unit_columns)
+        for unit, *cells in self._execute(self.compile_records(table, columns)):
+            yield (unit if identified else None), tuple(cells)
 
     def _iter_histogram(
         self, bounded: "BoundedQuery", counts: "CellCounts", statement: str

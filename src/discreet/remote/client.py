@@ -281,6 +281,13 @@ class RemoteSession(Asking):
             raise BadParameter("id", repr(name), "no query of this table waits under it", hint)
         self.connection.delete(f"/asks/{quote_path(asked, safe='')}")
 
+    def records(self, *columns: str, **more: Any) -> Any:
+        """Refuse: rows do not leave a service, not even unread."""
+        raise BadParameter(
+            "session", "on a service", "models are fitted where the rows are",
+            "connect to the source itself; a service answers queries",
+        )  # fmt: skip
+
     def find_bounds(self, column: str, **more: Any) -> tuple[Fraction, Fraction]:
         """Refuse: bounds of a served table are declared in its policy."""
         raise QueryRefused(f"A service discovers no bounds of `{column}`", "ask its steward to declare them in the policy")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from discreet import __version__, ledger, noise, session
@@ -323,6 +324,16 @@ class Session(Asking):
     @_lists_missing
     def _find_epsilon(self, query: "queries.QueryLike", target: "queries.AccuracyTarget") -> Fraction:
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
+
+    def records(self, *columns: str, target: str | None = None, max_rows: int = 1) -> Any:
+        """Return `SessionRecords` for models of `discreet.learn`: these columns, and what is predicted.
+
+        A handle that only `fit` reads, once it is paid: it has no length, no rows to look at, and is not copied. A unit has
+        at most `max_rows` records; which of its rows they are is decided by a salted hash. Bounds, categories and classes
+        are those of the policy, unless the model has its own.
+        """
+        above = import_module("discreet.learn.session_records")  # a layer above this one
+        return above.make_records(self, columns, target, max_rows)
 
     def certify(self, answer: "queries.Answer", key: "ledger.keys.SigningKey") -> dict[str, Any]:
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that

@@ -27,7 +27,12 @@ from discreet.local.counting import count_reports
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
 from tests.support import engine_hierarchies
-from tests.support.conformance import find_contribution_differences, find_differences, find_join_differences
+from tests.support.conformance import (
+    find_contribution_differences,
+    find_differences,
+    find_join_differences,
+    find_record_differences,
+)
 from tests.support.engine_differences import column_definitions, find_unexpected_kinds
 from tests.support.engine_hierarchies import CONDITIONAL, PEOPLE, check_hierarchy
 from tests.support.engine_sessions import DECLARED, count_by_dept, read_totals
@@ -52,7 +57,7 @@ from tests.support.spark_sources import check_sources
 
 MAX_JOBS = 122
 """Jobs of all steps that have no limit of their own."""
-MAX_JOBS_OF_HIERARCHIES = 8
+MAX_JOBS_OF_HIERARCHIES, MAX_JOBS_OF_RECORDS = 8, 6
 MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS, MAX_JOBS_OF_REPORTS, MAX_JOBS_OF_CELLS = 44, 4, 22, 10, 50
 """Each is what the step runs, and a tenth more."""
 
@@ -61,6 +66,9 @@ MAX_JOBS_OF_UNITS, MAX_JOBS_OF_NAMES, MAX_JOBS_OF_EXPRESSIONS, MAX_JOBS_OF_REPOR
 def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
     with run_spark(adaptive=False, warehouse=tmp_path / "warehouse") as session:
         check_totals(session)
+        before = count_jobs(session)
+        check_records(session)
+        records = count_jobs(session) - before
         before = count_jobs(session)
         check_units(session)
         units = count_jobs(session) - before
@@ -88,12 +96,14 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         check_sources(session, tmp_path)
         check_silence(session, caplog, capfd)
         assert units <= MAX_JOBS_OF_UNITS
+        assert records <= MAX_JOBS_OF_RECORDS
         assert names <= MAX_JOBS_OF_NAMES
         assert expressions <= MAX_JOBS_OF_EXPRESSIONS
         assert reports <= MAX_JOBS_OF_REPORTS
         assert cells <= MAX_JOBS_OF_CELLS
         assert hierarchies <= MAX_JOBS_OF_HIERARCHIES
-        assert count_jobs(session) - units - names - expressions - reports - cells - hierarchies <= MAX_JOBS
+        others = units + names + expressions + reports + cells + hierarchies + records
+        assert count_jobs(session) - others <= MAX_JOBS
         ledger = FileLedger(tmp_path)
         check_stopped_context(session, ledger, caplog)
     with run_spark(adaptive=True, warehouse=tmp_path / "warehouse") as session:
@@ -111,6 +121,11 @@ def check_totals(session: SparkSession) -> None:
     assert find_differences(partial(open_world, session), range(100, 110), 2) == []
     assert find_join_differences(partial(open_world, session), range(3), 1) == []
     assert find_contribution_differences(partial(open_world, session), range(100, 105), 2) == []
+
+
+def check_records(session: SparkSession) -> None:
+    """Rows of units, as models read them."""
+    assert find_record_differences(partial(open_world, session), range(100, 105)) == []
 
 
 def check_units(session: SparkSession) -> None:

@@ -1,0 +1,439 @@
+"""Declaration columns as an integer design: what every model computes on.
+
+**Theory of operation.** The bounds of a number and the categories of a text are declared, never read off the data, so the
+integers of a row depend on that row and on the declaration alone. Removing one record changes no bit of another.
+
+- A *number* is clamped to its bounds, centred at their middle, and rounded to a grid of 2⁻¹⁶ of their distance: an integer
+  from −2¹⁵ to 2¹⁵. Text is read as a number where it is one. What is no number, and what is missing, is the middle: 0.
+- A *category* is the position of its key among the declared ones, or one position more, "other". No value raises an error,
+  because an error would tell that one record has such a value.
+- One column is the intercept. In the same unit, 2⁻¹⁶, it is 2¹⁶, and so is the one that stands for a category.
+
+**Proof** of the norm. The squared length of a row, in units, is 1 for the intercept, at most ¼ for each number, and 1 for
+each category, of whose columns exactly one is 1. So R² = 1 + numbers/4 + categories, from the declaration alone. On the grid
+it is 2³²·R², in integers, and no rounding exceeds it: a number is clamped after it is rounded.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from math import isfinite, isnan
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._numbers import Number, nearest_float, to_rational
+from discreet.errors import BadParameter
+from discreet.query.schema import Key, suggest_name
+
+Ints: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.int32]
+Name: TypeAlias = str | int
+"""The name of a column, or its position in an array."""
+
+ColumnBounds: TypeAlias = Mapping[Any, tuple[Number, Number]] | Sequence[tuple[Number, Number]] | tuple[Number, Number]
+"""Bounds by column, one pair for each column of an array, or one pair for all of them."""
+
+GRID_BITS = 16
+ONE = 1 << GRID_BITS
+"""A unit on the grid of a design: the intercept, and the column of a category."""
+
+HALF = ONE // 2
+"""The largest number on the grid."""
+
+OTHER = "other"
+"""What a category that is not declared is called in the names of columns."""
+
+MAX_WIDTH = 100_000
+"""Columns of a design: the noise of a model has one number for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumericFeature:
+    """A column of numbers with its declared bounds.
+
+    >>> age = NumericFeature("age", Fraction(0), Fraction(100))
+    >>> age.encode(np.array([0, 50, 100, 1e9, float("nan")])).tolist()
+    [-32768, 0, 32768, 32768, 0]
+    """
+
+    name: Name
+    lower: Fraction
+    upper: Fraction
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, to_rational(getattr(self, name), "bounds"))
+        shown = f"{nearest_float(self.lower):.6g} to {nearest_float(self.upper):.6g}"
+        if self.lower >= self.upper:
+            raise BadParameter(
+                "bounds", shown, "the lower bound must lie below the upper one", "give the smaller bound first",
+                column=str(self.name),
+            )  # fmt: skip
+        if not isfinite(float(ONE / (self.upper - self.lower))) or not isfinite(nearest_float(self.upper - self.lower)):
+            raise BadParameter("bounds", shown, "no double lies on their grid", "change the unit", column=str(self.name))
+
+    @property
+    def middle(self) -> Fraction:
+        """The value that 0 stands for."""
+        return (self.lower + self.upper) / 2
+
+    @property
+    def step(self) -> Fraction:
+        """The distance of two neighbouring values on the grid."""
+        return (self.upper - self.lower) / ONE
+
+    def encode(self, cells: Any) -> Codes:
+        """Return the values on the grid. No value raises an error, and each result depends on its own cell alone."""
+        return self.encode_present(cells)[0]
+
+    def encode_present(self, cells: Any) -> tuple[Codes, NDArray[np.bool_]]:
+        """Return the values on the grid, and which of the cells hold a number."""
+        values = read_numbers(cells)
+        with np.errstate(all="ignore"):
+            steps = np.rint((values - nearest_float(self.middle)) * nearest_float(1 / self.step))
+        present = ~np.isnan(values)
+        steps = np.clip(np.where(present, steps, 0.0), -HALF, HALF)
+        return steps.astype(np.int32), present
+
+    def decode(self, steps: Any) -> NDArray[np.float64]:
+        """Return what values on the grid stand for."""
+        return nearest_float(self.middle) + np.asarray(steps, np.float64) * nearest_float(self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryFeature:
+    """A column with declared keys. All other values are one category more, "other".
+
+    >>> sex = CategoryFeature("sex", ("F", "M"))
+    >>> sex.encode(["M", "F", None, "x"]).tolist()
+    [1, 0, 2, 2]
+    """
+
+    name: Name
+    keys: tuple[Key, ...]
+
+    def __post_init__(self) -> None:
+        keys = self.keys
+        if isinstance(keys, str) or not hasattr(keys, "__iter__"):
+            raise BadParameter(
+                "categories", repr(keys), "not a list of keys", 'list them: ("F", "M")', column=str(self.name)
+            )
+        object.__setattr__(self, "keys", tuple(each.item() if isinstance(each, np.generic) else each for each in keys))
+        if not self.keys or len(set(self.keys)) < len(self.keys):
+            reason = "a key is listed twice" if self.keys else "no key is listed"
+            raise BadParameter("categories", repr(self.keys), reason, "list each key once", column=str(self.name))
+
+    @property
+    def size(self) -> int:
+        """How many categories there are, with "other"."""
+        return len(self.keys) + 1
+
+    def encode(self, cells: Any) -> Codes:
+        """Return the position of each value among the keys; the number of keys for any other value. No value raises an
+        error."""
+        places = {key: place for place, key in enumerate(self.keys)}
+        missing, rest = places.get(None, len(self.keys)), len(self.keys)
+        return np.fromiter((_find_place(cell, places, missing, rest) for cell in list_cells(cells)), np.int32)
+
+
+def _find_place(cell: Any, places: Mapping[Any, int], missing: int, rest: int) -> int:
+    try:
+        place = places.get(cell)
+        if place is not None:
+            return place
+        return missing if is_missing(cell) else rest
+    except Exception:  # a cell that has no hash, or whose comparison fails, is none of the keys
+        return rest
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is None, NaN, or what pandas writes for either."""
+    return cell is None or (isinstance(cell, float) and isnan(cell)) or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def list_cells(cells: Any) -> list[Any]:
+    """Return the cells of one column as Python values."""
+    if isinstance(cells, list | tuple):
+        return [*cells]
+    listed = to_column(cells).tolist()
+    return listed if isinstance(listed, list) else [listed]
+
+
+def to_column(cells: Any) -> NDArray[Any]:
+    """Return one column as an array. Lists keep the types of their cells: one text makes no texts of the others."""
+    if isinstance(cells, np.ndarray):
+        array = np.asarray(cells)
+    elif isinstance(cells, list | tuple):
+        array = np.empty(len(cells), object)
+        array[:] = cells
+    elif hasattr(cells, "to_numpy") and type(cells).__module__.startswith("pyarrow"):
+        array = np.asarray(cells.to_numpy(zero_copy_only=False) if hasattr(cells, "type") else cells.to_numpy())
+    else:
+        array = np.asarray(cells)
+    return array
+
+
+def read_numbers(cells: Any) -> NDArray[np.float64]:
+    """Return cells as doubles; NaN for what is no number."""
+    array = to_column(cells)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    return np.fromiter(map(_read_number, list_cells(array)), np.float64)
+
+
+def _read_number(cell: Any) -> float:
+    try:
+        if isinstance(cell, str | int | float | Decimal | Fraction | np.generic):
+            return float(cell)
+    except OverflowError:
+        return float("inf") if cell > 0 else float("-inf")
+    except Exception:
+        return float("nan")
+    return float("nan")
+
+
+Feature: TypeAlias = NumericFeature | CategoryFeature
+Target: TypeAlias = NumericFeature | CategoryFeature | None
+"""What is predicted: a number with bounds, one of the declared classes, or nothing (clusters, components)."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """The declared columns, in the order of the design: numbers first, then categories.
+
+    >>> columns = Features.of({"age": (0, 100)}, {"sex": ("F", "M")})
+    >>> columns.column_names, columns.norm_squared
+    (('intercept', 'age', 'sex=F', 'sex=M', 'sex=other'), Fraction(9, 4))
+    """
+
+    numbers: tuple[NumericFeature, ...]
+    categories: tuple[CategoryFeature, ...]
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if not names:
+            raise BadParameter("bounds", "missing", "no column is declared", 'give bounds={"age": (17, 90)} or categories=')
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise BadParameter("categories", repr(twice), "the column has bounds too", "declare it once")
+        if self.width > MAX_WIDTH:
+            raise BadParameter(
+                "categories", f"{self.width:,} in all", f"at most {MAX_WIDTH:,} can be fitted", "declare fewer keys"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        bounds: ColumnBounds | None = None,
+        categories: Mapping[Any, Sequence[Key]] | None = None,
+        columns: Sequence[Name] = (),
+    ) -> "Features":
+        """Read bounds and categories as they are declared: by name, or by position in an array.
+
+        `bounds` may also be a list with one pair for each column, or one pair for all; `columns` then says which there are.
+        """
+        listed = dict(categories or {})
+        if bounds is not None and not isinstance(bounds, Mapping):
+            bounds = _number_bounds(bounds, [name for name in columns if name not in listed])
+        numbers = tuple(NumericFeature(name, *_read_pair(name, pair)) for name, pair in (bounds or {}).items())
+        return cls(numbers, tuple(CategoryFeature(name, keys) for name, keys in listed.items()))
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """The names of the declared columns."""
+        return (*(each.name for each in self.numbers), *(each.name for each in self.categories))
+
+    @cached_property
+    def width(self) -> int:
+        """How many columns the design has, with the intercept."""
+        return 1 + len(self.numbers) + sum(each.size for each in self.categories)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """The first column of the design of each category."""
+        sizes = [each.size for each in self.categories]
+        return tuple(1 + len(self.numbers) + sum(sizes[:i]) for i in range(len(sizes)))
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns of the design."""
+        listed = [f"{each.name}={key}" for each in self.categories for key in (*each.keys, OTHER)]
+        return ("intercept", *(str(each.name) for each in self.numbers), *listed)
+
+    @property
+    def norm_squared(self) -> Fraction:
+        """R²: the largest squared length of a row, from the declaration alone."""
+        return 1 + Fraction(len(self.numbers), 4) + len(self.categories)
+
+    @property
+    def grid_norm_squared(self) -> int:
+        """R² on the grid: 2³²·R², an integer."""
+        return ONE * ONE * (1 + len(self.categories)) + HALF * HALF * len(self.numbers)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the declaration as plain values, for the hash of what is measured."""
+        return {
+            "numbers": [[str(each.name), str(each.lower), str(each.upper)] for each in self.numbers],
+            "categories": [[str(each.name), [*map(repr, each.keys)]] for each in self.categories],
+        }
+
+    def check(self, table: "ColumnSource") -> None:
+        """Refuse a table without these columns, or with columns that are not declared. No value is looked at."""
+        if table.names is None:
+            self._check_positions(table)
+            return
+        for name in self.names:
+            if name not in table.names:
+                reason = f"the data has no such column: {suggest_name(name, map(str, table.names))}"
+                raise BadParameter("bounds" if name in [e.name for e in self.numbers] else "categories", repr(name), reason,
+                                   "declare the columns by their names")  # fmt: skip
+        extra = [name for name in table.names if name not in self.names]
+        if extra:
+            raise BadParameter(
+                "columns", ", ".join(map(repr, extra)), "not declared", "give them bounds= or categories=, or drop them"
+            )
+
+    def _check_positions(self, table: "ColumnSource") -> None:
+        if any(not isinstance(name, int) for name in self.names):
+            reason = "an array has no column names, and the columns are declared by name"
+            raise BadParameter("X", "an array", reason, "give a frame or a dict of columns, or declare them by position")
+        if sorted(self.names) != [*range(table.count)]:
+            reason = f"{len(self.names)} columns are declared, and X has {table.count} features as input"
+            raise BadParameter("X", "of another shape", reason, "give an array with one column for each declared one")
+
+    def encode(self, data: Any) -> "Design":
+        """Return the integer design of a frame, a dict of columns, or an array. Columns are checked, values never are."""
+        table = ColumnSource.of(data)
+        self.check(table)
+        numbers = [each.encode(table.column(each.name)) for each in self.numbers]
+        codes = [each.encode(table.column(each.name)) for each in self.categories]
+        rows = table.rows
+        return Design(self, _stack(numbers, rows), _stack(codes, rows))
+
+
+def _stack(columns: Sequence[Codes], rows: int) -> Codes:
+    """Columns side by side, each contiguous in memory."""
+    stacked = np.empty((len(columns), rows), np.int32)
+    for place, column in enumerate(columns):
+        stacked[place] = column
+    return stacked.T
+
+
+def _number_bounds(bounds: Any, positions: Sequence[Name]) -> dict[Any, Any]:
+    pairs = [*bounds]
+    if len(pairs) == 2 and not any(hasattr(each, "__len__") for each in pairs):
+        return dict.fromkeys(positions, tuple(pairs))
+    if len(pairs) != len(positions):
+        reason = f"{len(pairs)} pairs for {len(positions)} columns of numbers"
+        raise BadParameter("bounds", "of another length", reason, "give one pair for each column, or one for all")
+    return dict(zip(positions, pairs, strict=True))
+
+
+def _read_pair(name: Name, pair: Any) -> tuple[Any, Any]:
+    try:
+        lower, upper = pair
+    except (TypeError, ValueError):
+        raise BadParameter("bounds", repr(pair), "not a pair", "give (lower, upper)", column=str(name)) from None
+    return lower, upper
+
+
+@dataclass(frozen=True)
+class ColumnSource:
+    """The columns of a frame, a dict or an array, by name or by position. Only its shape and its names are looked at."""
+
+    data: Any
+    names: tuple[Any, ...] | None  # None: by position
+    count: int
+
+    @classmethod
+    def of(cls, data: Any) -> "ColumnSource":
+        """Read what is given as features."""
+        if type(data).__module__.startswith("scipy.sparse"):
+            raise BadParameter("X", "sparse", "Sparse input is not supported", "give X.toarray(), or a frame")
+        if isinstance(data, Mapping):
+            names: Any = tuple(data)
+        elif hasattr(data, "column_names") and hasattr(data, "column"):  # Arrow
+            names = tuple(data.column_names)
+        elif hasattr(data, "columns") and hasattr(data, "__getitem__"):  # pandas, Polars
+            names = tuple(data.columns)
+        else:
+            return cls._of_array(data)
+        if len(set(names)) < len(names):
+            raise BadParameter("X", "a frame", "two columns have the same name", "rename one of them")
+        return cls(data, names, len(names))
+
+    @classmethod
+    def _of_array(cls, data: Any) -> "ColumnSource":
+        array: NDArray[Any]
+        if isinstance(data, list | tuple):
+            array = np.array([[*row] if hasattr(row, "__iter__") else row for row in data], object)
+        else:
+            array = np.asarray(data)
+        if array.dtype.kind in "cM":
+            reason = "Complex data not supported" if array.dtype.kind == "c" else "dates are no numbers"
+            raise BadParameter("X", f"of dtype {array.dtype}", reason, "give numbers")
+        if array.ndim != 2:
+            got = {0: "scalar", 1: "1D"}.get(array.ndim, f"{array.ndim}D")
+            reason = f"Expected 2D array, got {got} array instead"
+            raise BadParameter("X", "no table", reason, "Reshape your data: one row for each record")
+        return cls(array, None, array.shape[1])
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are. It is private, like the rows."""
+        if not self.count:
+            return 0
+        lengths = {len(self.column(name)) for name in (range(self.count) if self.names is None else self.names)}
+        if len(lengths) > 1:
+            raise BadParameter("X", "no table", "its columns have different lengths", "give columns of one length")
+        return lengths.pop()
+
+    def column(self, name: Name) -> Any:
+        """Return the cells of one column."""
+        if self.names is None:
+            return self.data[:, name]
+        if hasattr(self.data, "column_names"):
+            return self.data.column(name)
+        return self.data[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The rows as integers. It is private: nothing of it leaves but sums with noise."""
+
+    features: Features
+    numbers: Codes  # rows × numbers, on the grid
+    codes: Codes  # rows × categories
+
+    def __repr__(self) -> str:
+        return "Design (private)"
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are. It is private."""
+        return int(self.numbers.shape[0])
+
+    @cached_property
+    def grid_norms_squared(self) -> Ints:
+        """The squared length of each row on the grid, exactly."""
+        squares = (self.numbers.astype(np.int64) ** 2).sum(axis=1)
+        return np.asarray(squares + ONE * ONE * (1 + len(self.features.categories)), np.int64)
+
+    def to_matrix(self, dtype: Any = np.float64) -> NDArray[Any]:
+        """Return all columns of the design, on the grid: integers, whatever the type says."""
+        matrix = np.zeros((self.rows, self.features.width), dtype)
+        matrix[:, 0] = ONE
+        matrix[:, 1 : 1 + self.numbers.shape[1]] = self.numbers
+        every = np.arange(self.rows)
+        for place, offset in enumerate(self.features.offsets):
+            matrix[every, offset + self.codes[:, place]] = ONE
+        return matrix
+
+    def iter_chunks(self, size: int) -> Iterator[slice]:
+        """Yield the rows in chunks. Sums of integers do not depend on where they are cut."""
+        for start in range(0, self.rows, size):
+            yield slice(start, min(start + size, self.rows))

@@ -1,0 +1,126 @@
+"""Scores of rows, each a function of its own row alone: what predictions and private metrics are made of.
+
+A metric on private records sums over rows what a model says of each. The proof that one record moves that sum by at most 1
+needs that no record changes what the model says of another, to the last bit. A product of matrices in floats does not give
+that: its bits may change with the number of rows. So a model that has private metrics gives *row-wise scores*: they are
+computed with sums, products and comparisons of columns, element by element and in a fixed order, which IEEE 754 fixes to the
+bit, or as integers. Exponentials and logarithms of a row's own score are looked up in a public table.
+"""
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.learn.features import ONE, Design, NumericFeature, Target
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@runtime_checkable
+class RowwiseScores(Protocol):
+    """A model whose scores of a row depend on that row alone, to the last bit."""
+
+    def score_rows(self, design: Design) -> Floats:
+        """Return one row of scores for each row of the design.
+
+        Classes: one score each, the logarithm of a probability up to a constant of the row. Numbers: the predicted number,
+        in half-ranges from the middle of the target's bounds. Clusters: minus the squared distance from each centre, in
+        squared half-ranges.
+        """
+        ...
+
+
+def to_probabilities(scores: Floats) -> Floats:
+    """Return softmax of the scores of each row, for rows that the caller holds.
+
+    >>> to_probabilities(np.array([[0.0, 0.0], [1000.0, 0.0]])).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def choose_first_best(scores: Floats) -> NDArray[np.intp]:
+    """Return the position of the largest score of each row, the first of equal ones."""
+    best: NDArray[np.intp] = np.argmax(scores, axis=1)
+    return best
+
+
+def multiply_rowwise(design: Design, weights: Floats) -> Floats:
+    """Return X·w for each output, in units of the design, summed column by column: each row on its own, to the last bit."""
+    scores = np.repeat(weights[None, :, 0], design.rows, axis=0)
+    for place in range(design.numbers.shape[1]):
+        scores += design.numbers[:, place, None] * (weights[None, :, 1 + place] / ONE)
+    for place, offset in enumerate(design.features.offsets):
+        scores += weights.T[offset + design.codes[:, place].astype(np.intp)]
+    return scores
+
+
+def score_linear_model(design: Design, weights: Floats, target: Target) -> Floats:
+    """Return the row-wise scores of a linear model: one for each class, or the number in half-ranges."""
+    scores = multiply_rowwise(design, weights)
+    if isinstance(target, NumericFeature):
+        return np.clip(2 * scores, -1, 1)
+    return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+
+
+class Classifying:
+    """`predict`, `predict_proba` and `predict_log_proba` from row-wise scores."""
+
+    classes_: NDArray[Any]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely class of each row. The rows are the caller's own."""
+        best = choose_first_best(self._score(X))
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, for each row."""
+        return to_probabilities(self._score(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(self.predict_proba(X))
+        return logs
+
+    def _score(self, X: Any) -> Floats:
+        scores: Floats = self.score_rows(self._encode(X))  # type: ignore[attr-defined]
+        return scores
+
+
+# Functions of a row's own scores, by tables: public constants, no exponential or logarithm of a row
+
+LOGIT_STEPS = 1 << 10
+"""Steps of a unit of the logarithm in the tables below."""
+
+LOWEST = -16
+"""Below this difference from the largest score of a row, a class has the least probability of the table."""
+
+EXP_BITS = 24
+EXP_TABLE: NDArray[np.int64] = np.rint(np.exp(np.arange(LOWEST * LOGIT_STEPS, 1) / LOGIT_STEPS) * (1 << EXP_BITS)).astype(
+    np.int64
+)
+"""e^z for z from −16 to 0, in units of 2⁻²⁴."""
+
+RATIO_BITS = 20
+
+
+def look_up_losses(scores: Floats, target: NDArray[np.int64], highest: float, levels: int) -> NDArray[np.int64]:
+    """Return −ln of the probability of each row's own class, clamped at `highest`, in steps of `highest`/`levels`.
+
+    Sums and quotients are those of integers, and the logarithm is a search among public thresholds.
+
+    >>> look_up_losses(np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]]), np.array([0, 0, 0]), 4.0, 4000).tolist()
+    [693, 0, 4000]
+    """
+    below = np.maximum(np.floor((scores - scores.max(axis=1, keepdims=True)) * LOGIT_STEPS), LOWEST * LOGIT_STEPS)
+    weights = EXP_TABLE[(below - LOWEST * LOGIT_STEPS).astype(np.intp)]
+    own = np.take_along_axis(weights, target[:, None], axis=1)[:, 0]
+    ratios = (weights.sum(axis=1) << RATIO_BITS) // own
+    thresholds = np.exp(np.arange(1, levels + 1) * (highest / levels)) * float(1 << RATIO_BITS)
+    found: NDArray[np.int64] = np.searchsorted(np.ceil(thresholds).astype(np.int64), ratios, side="right").astype(np.int64)
+    return found

@@ -1,0 +1,33 @@
+"""DP-SGD for PyTorch: exact integer gradients, Poisson batches, checkpoints that the ledger counts. Needs PyTorch.
+
+Importing this package asks Intel's MKL for reproducible kernels, before PyTorch uses it for the first time.
+"""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from discreet._exports import export_lazily
+from discreet.errors import BadParameter
+from discreet.learn.training.reproducible import set_reproducible_kernels
+
+if TYPE_CHECKING:
+    from discreet.learn.training.card import ModelCard
+    from discreet.learn.training.plan import TrainingQuote
+    from discreet.learn.training.summing import TrainingFailed
+    from discreet.learn.training.trainer import PrivateTrainer, Progress, TrainedModel
+
+if find_spec("torch") is None:
+    raise BadParameter("torch", "missing", "PyTorch is not installed", "pip install 'discreet[torch]'")
+set_reproducible_kernels()
+
+__getattr__, __dir__ = export_lazily(
+    globals(),
+    {
+        "discreet.learn.training.card": "ModelCard",
+        "discreet.learn.training.plan": "TrainingQuote",
+        "discreet.learn.training.summing": "TrainingFailed",
+        "discreet.learn.training.trainer": "PrivateTrainer Progress TrainedModel",
+    },
+)
+
+__all__ = ["ModelCard", "PrivateTrainer", "Progress", "TrainedModel", "TrainingFailed", "TrainingQuote"]

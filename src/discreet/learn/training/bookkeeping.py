@@ -1,0 +1,295 @@
+"""Per-record gradients of a model, without a backward pass per record.
+
+**Book-keeping.** The gradient of a linear layer's weights for one record is the outer product of what goes in (activations)
+and the gradient of what comes out. Both are known for every record after one forward and one backward pass over a chunk; the
+products are summed once, after clipping. So a step costs little more than a step without privacy, and no memory for a
+gradient per record [LK21, BWZK23]. Known layers: `Linear`, `Conv2d`, `Embedding`, `LayerNorm`, `GroupNorm`. A parameter that
+is used several times (tied weights) has the sum of its uses as its gradient, before any norm is taken.
+
+**vmap** computes the gradient of one record with `torch.func` and maps it over the chunk: for any other model, at the cost
+of one gradient per record in memory.
+
+Book-keeping sees a parameter only where a known layer uses it. `check_bookkeeping` compares its sum with the gradient that
+autograd computes on synthetic rows; a model for which they differ is left to vmap. That is a matter of accuracy alone: the
+norm of a contribution is checked in whole numbers, whatever computed it.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - as everyone calls it
+from torch import Tensor, nn
+
+from discreet.learn.training.quantise import (
+    Dense,
+    Factors,
+    Gradient,
+    Positions,
+    Total,
+    Whole,
+    add_clipped_floats,
+    clip_and_quantise,
+    gather_rows,
+)
+
+LossFunction: TypeAlias = Callable[[Any, Any], Tensor]
+Method: TypeAlias = Literal["book-keeping", "vmap"]
+SMALL = 1 << 9
+"""Parameters of at most so many numbers are handled as one: their gradients are multiplied out, side by side."""
+DENSE_LIMIT = 1 << 23
+"""Up to so many numbers a chunk's gradients over positions are multiplied out: it is quicker than their inner products."""
+
+
+@dataclass(slots=True)
+class Use:
+    """One use of a layer in a forward pass."""
+
+    layer: nn.Module
+    input: Tensor
+    output: Tensor
+
+
+def is_known(layer: nn.Module) -> bool:
+    """Return whether book-keeping knows the gradient of a layer's parameters."""
+    kind = type(layer)
+    if kind is nn.Conv2d:
+        return bool(layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str))
+    if kind is nn.Embedding:
+        return layer.max_norm is None and not bool(layer.scale_grad_by_freq) and not layer.sparse
+    return kind in (nn.Linear, nn.LayerNorm, nn.GroupNorm)
+
+
+def list_trained(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters that are trained, each once, in the order of the model."""
+    return {name: each for name, each in model.named_parameters() if each.requires_grad}
+
+
+@dataclass
+class GradientModel:
+    """A copy of a model that computes contributions. The given model is left as it is."""
+
+    model: nn.Module
+    loss_function: LossFunction
+    clip: float
+    method: Method
+    names: tuple[str, ...]
+    parameters: tuple[nn.Parameter, ...]
+    sums_floats: bool = False
+    uses: list[Use] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, model: nn.Module, loss: LossFunction, clip: float, method: Method | None = None, *, sums_floats: bool = False
+    ) -> "GradientModel":
+        """Copy the model; take book-keeping if it knows every trained layer, unless a method is given."""
+        own = copy.deepcopy(model)
+        trained = dict(sorted(list_trained(own).items(), key=lambda item: item[1].numel() <= SMALL))  # small ones last
+        layers = [each for each in own.modules() if any(p.requires_grad for p in each.parameters(recurse=False))]
+        chosen: Method = method or ("book-keeping" if all(map(is_known, layers)) else "vmap")
+        for each in own.modules():
+            if getattr(each, "inplace", False) is True:
+                each.inplace = False  # type: ignore[assignment]  # an output that is overwritten has another gradient
+        made = cls(own, loss, clip, chosen, tuple(trained), tuple(trained.values()), sums_floats)
+        if chosen == "book-keeping":
+            for layer in layers:
+                layer.register_forward_hook(made._note_use)
+            for parameter in own.parameters():
+                parameter.requires_grad_(False)
+        return made
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many numbers each trained parameter has."""
+        return tuple(each.numel() for each in self.parameters)
+
+    @property
+    def size(self) -> int:
+        """How many numbers are trained."""
+        return sum(self.sizes)
+
+    @property
+    def part_sizes(self) -> list[int]:
+        """How many numbers each part of a total has: one part for each large parameter, one for all small ones."""
+        large = [size for size in self.sizes if size > SMALL]
+        small = self.size - sum(large)
+        return [*large, small] if small else large
+
+    def new_total(self) -> Total:
+        """Return a total of contributions, at zero."""
+        return Total(self.part_sizes)
+
+    def split_parts(self, total: Tensor) -> tuple[Tensor, ...]:
+        """Return the views of a vector that belong to the parts of a total."""
+        return total.split(self.part_sizes)
+
+    def split(self, total: Tensor) -> tuple[Tensor, ...]:
+        """Return the views of a vector that belong to the trained parameters."""
+        return total.split(list(self.sizes))
+
+    def gradients(self, features: Tensor, targets: Tensor) -> list[Gradient]:
+        """Return the gradients of a chunk's records, in the order of `parameters`; those of small ones are one."""
+        keeps_books = self.method == "book-keeping"
+        found = self._keep_books(features, targets) if keeps_books else self._map(features, targets)
+        small = [each.values for each in found if isinstance(each, Dense) and each.values.shape[1] <= SMALL]
+        return [*found[: len(found) - len(small)], *([Dense(torch.cat(small, 1))] if small else [])]
+
+    def contributions(self, features: Tensor, targets: Tensor, valid: Tensor) -> list[Whole]:
+        """Return the clipped gradients of a chunk's records as whole numbers, in the order of `gradients`."""
+        with torch.no_grad():
+            return clip_and_quantise(self.gradients(features, targets), self.clip, valid)
+
+    def add_chunk(self, total: Total, features: Tensor, targets: Tensor, valid: Tensor) -> None:
+        """Add a chunk's contributions to a total."""
+        with torch.no_grad():
+            total.add(self.contributions(features, targets, valid), len(features))
+
+    def add_floats(self, totals: Sequence[Tensor], features: Tensor, targets: Tensor, valid: Tensor, wide: bool) -> None:
+        """Add the sum of a chunk's clipped gradients, in units of the clip norm, to the parts of a vector of doubles."""
+        with torch.no_grad():
+            add_clipped_floats(self.gradients(features, targets), self.clip, valid, totals, wide)
+
+    def _note_use(self, layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+        if not output.requires_grad:
+            output.requires_grad_()
+        self.uses.append(Use(layer, inputs[0].detach(), output))
+
+    def _keep_books(self, features: Tensor, targets: Tensor) -> list[Gradient]:
+        self.uses.clear()
+        with torch.enable_grad():
+            total = self.loss_function(self.model(features), targets).sum()
+            uses, self.uses = self.uses, []
+            slopes = torch.autograd.grad(total, [use.output for use in uses], allow_unused=True)
+        parts: dict[int, list[Gradient]] = {id(each): [] for each in self.parameters}
+        shared = self._find_shared(uses)
+        for use, slope in zip(uses, slopes, strict=True):
+            given = torch.zeros_like(use.output) if slope is None else slope
+            for parameter, gradient in list_gradients(use, given, shared, self.sums_floats):
+                if id(parameter) in parts:
+                    parts[id(parameter)].append(gradient)
+        return [_merge(parts[id(each)], each, len(features)) for each in self.parameters]
+
+    def _find_shared(self, uses: list[Use]) -> set[int]:
+        """Parameters with several uses, and small ones: their gradients are multiplied out, so that they can be added."""
+        seen, shared = set[int](), {id(each) for each in self.parameters if each.numel() <= SMALL}
+        for use in uses:
+            for each in use.layer.parameters(recurse=False):
+                (shared if id(each) in seen else seen).add(id(each))
+        return shared
+
+    def _map(self, features: Tensor, targets: Tensor) -> list[Gradient]:
+        frozen = {name: each.detach() for name, each in self.model.named_parameters() if name not in self.names}
+        frozen |= dict(self.model.named_buffers())
+        trained = {name: each.detach() for name, each in zip(self.names, self.parameters, strict=True)}
+
+        def one_loss(weights: dict[str, Tensor], feature: Tensor, target: Tensor) -> Tensor:
+            output = torch.func.functional_call(self.model, {**frozen, **weights}, (feature[None],))
+            return self.loss_function(output, target[None]).sum()
+
+        with torch.enable_grad():
+            found = torch.func.vmap(torch.func.grad(one_loss), (None, 0, 0))(trained, features, targets)
+        return [Dense(found[name].detach().flatten(1)) for name in self.names]
+
+
+def _merge(gradients: list[Gradient], parameter: nn.Parameter, records: int) -> Gradient:
+    """The gradient of a parameter: of its one use, or the sum of its uses; zero if the forward pass does not use it."""
+    if not gradients:
+        return Dense(torch.zeros(records, parameter.numel(), dtype=parameter.dtype))
+    if len(gradients) == 1:
+        return gradients[0]
+    total = torch.zeros(records, parameter.numel(), dtype=parameter.dtype)
+    for each in gradients:
+        assert isinstance(each, Dense)
+        total += each.values
+    return Dense(total)
+
+
+def list_gradients(use: Use, slope: Tensor, shared: set[int], sums_floats: bool = False) -> list[tuple[Tensor, Gradient]]:
+    """Return the gradients of a layer's parameters, from what went in and the gradient of what came out.
+
+    Those of `shared` parameters are multiplied out; with `sums_floats` also those over several positions, because terms of
+    one record that cancel out would leave the error of their sum unbounded.
+    """
+    layer, given = use.layer, use.input
+    if isinstance(layer, nn.Embedding):
+        return [(layer.weight, _differentiate_embedding(layer, given, slope, id(layer.weight) in shared))]
+    if isinstance(layer, nn.LayerNorm | nn.GroupNorm):
+        return _differentiate_norm(layer, given, slope)
+    assert isinstance(layer, nn.Linear | nn.Conv2d)
+    if isinstance(layer, nn.Conv2d):
+        inputs = _unfold(layer, given)
+        outputs = slope.flatten(2).mT
+    else:
+        inputs, outputs = given.reshape(len(given), -1, given.shape[-1]), slope.reshape(len(slope), -1, slope.shape[-1])
+    found: list[tuple[Tensor, Gradient]] = []
+    if layer.bias is not None:
+        found.append((layer.bias, Dense(outputs.sum(1) if outputs.shape[1] > 1 else outputs[:, 0])))
+    is_shared = id(layer.weight) in shared or (sums_floats and inputs.shape[1] > 1)
+    return [(layer.weight, _multiply(inputs, outputs, is_shared)), *found]
+
+
+def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:
+    """Return what each position of a convolution's output is computed from: records × positions × inputs."""
+    (height, width), (down, right), (tall, broad) = layer.kernel_size, layer.stride, layer.dilation
+    top, left = (int(each) for each in layer.padding)  # no text: such layers are left to vmap
+    padded = F.pad(given, (left, left, top, top)) if top or left else given
+    windows = padded.unfold(2, tall * (height - 1) + 1, down).unfold(3, broad * (width - 1) + 1, right)
+    windows = windows[..., ::tall, ::broad]  # records × channels × positions (2) × kernel (2)
+    return windows.permute(0, 2, 3, 1, 4, 5).reshape(len(given), windows.shape[2] * windows.shape[3], -1)
+
+
+def _multiply(inputs: Tensor, outputs: Tensor, is_shared: bool) -> Gradient:
+    """The gradients Σₜ Gₜ ⊗ Aₜ: as factors for one position, multiplied out where that is small or needed."""
+    records, positions, width = inputs.shape
+    if not is_shared and positions == 1:
+        return Factors(inputs[:, 0], outputs[:, 0])
+    if is_shared and positions == 1:
+        return Dense((outputs[:, 0, :, None] * inputs).flatten(1))
+    if is_shared or records * width * outputs.shape[2] <= DENSE_LIMIT:
+        return Dense(torch.bmm(outputs.mT, inputs).flatten(1))
+    return Positions(inputs, outputs)
+
+
+def _differentiate_embedding(layer: nn.Embedding, places: Tensor, slope: Tensor, is_shared: bool) -> Gradient:
+    places, slope = places.reshape(len(places), -1), slope.reshape(len(slope), -1, layer.embedding_dim)
+    if layer.padding_idx is not None:
+        slope = torch.where((places == layer.padding_idx)[:, :, None], torch.zeros((), dtype=slope.dtype), slope)
+    if not is_shared:
+        return gather_rows(places, slope, layer.num_embeddings)
+    total = torch.zeros(len(places), layer.num_embeddings, layer.embedding_dim, dtype=slope.dtype)
+    total.scatter_add_(1, places[:, :, None].expand_as(slope), slope)
+    return Dense(total.flatten(1))
+
+
+def _differentiate_norm(layer: nn.LayerNorm | nn.GroupNorm, given: Tensor, slope: Tensor) -> list[tuple[Tensor, Gradient]]:
+    if isinstance(layer, nn.LayerNorm):
+        normal = F.layer_norm(given, layer.normalized_shape, None, None, layer.eps)
+        shape = (len(given), -1, layer.weight.numel())
+        products, slopes = (slope * normal).reshape(shape).sum(1), slope.reshape(shape).sum(1)
+    else:
+        normal = F.group_norm(given, layer.num_groups, None, None, layer.eps)
+        products = (slope * normal).flatten(2).sum(2) if slope.dim() > 2 else slope * normal
+        slopes = slope.flatten(2).sum(2) if slope.dim() > 2 else slope
+    found: list[tuple[Tensor, Gradient]] = [(layer.weight, Dense(products))]
+    return [*found, (layer.bias, Dense(slopes))] if layer.bias is not None else found
+
+
+def check_bookkeeping(gradients: GradientModel, features: Tensor, targets: Tensor, tolerance: float = 1e-3) -> bool:
+    """Return whether book-keeping's gradients of synthetic rows sum up to autograd's."""
+    total = torch.zeros(gradients.size, dtype=torch.float64)
+    ones = torch.ones(len(features), dtype=torch.float64)
+    with torch.no_grad():
+        for part, each in zip(gradients.split_parts(total), gradients.gradients(features, targets), strict=True):
+            each.add_floats(ones, part, wide=True)
+    plain = copy.deepcopy(gradients.model)
+    for layer in plain.modules():
+        layer._forward_hooks.clear()
+    named = dict(plain.named_parameters())
+    weights = [named[name].requires_grad_() for name in gradients.names]
+    with torch.enable_grad():
+        loss = gradients.loss_function(plain(features), targets).sum()
+        expected = torch.autograd.grad(loss, weights, allow_unused=True)
+    flat = torch.cat([torch.zeros(w.numel()) if e is None else e.flatten() for w, e in zip(weights, expected, strict=True)])
+    return bool((total - flat).norm() <= tolerance * (flat.norm() + 1e-9))

@@ -1,0 +1,234 @@
+"""The exact sum of a batch: chunk after chunk in one buffer; in this process, or in one with reproducible kernels.
+
+A `Summer` has the model, the records and the buffer. It is given the weights and the positions of a batch, and returns the
+sum of the batch's contributions as 64-bit integers, to which noise must be added before anything else sees them.
+"""
+
+import ctypes
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from discreet.errors import BadParameter, DiscreetError
+from discreet.learn.training.bookkeeping import GradientModel
+from discreet.learn.training.invariance import Chunk, RowKind, check_invariance
+from discreet.learn.training.quantise import GRID_BITS
+from discreet.learn.training.reproducible import SETTING
+from discreet.learn.training.rows import TrainingRows
+from discreet.noise.bits import Ints
+
+
+class TrainingFailed(DiscreetError):
+    """Training stopped after it was paid for. The message says nothing of the reason, which may depend on the records."""
+
+    see = "docs/training.md#checkpoints"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Training failed after the budget was charged. With checkpoints, run it again to resume; "
+            "try the model on invented rows to find the reason."
+        )
+
+
+def keep_pages() -> None:
+    """Ask the C library to keep freed memory: a chunk's arrays are allocated anew in every step, and page faults cost more
+    than their arithmetic. Elsewhere than in glibc nothing happens."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+        mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
+    except (OSError, AttributeError):
+        pass
+
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 1 << 27
+
+
+@contextmanager
+def pin_threads(count: int) -> Iterator[None]:
+    """Let PyTorch use so many threads for a while."""
+    before = torch.get_num_threads()
+    if before != count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if before != count:
+            torch.set_num_threads(before)
+
+
+class Summer(Protocol):
+    """Where the sums of batches are computed."""
+
+    def load(self, rows: TrainingRows) -> None:
+        """Take the records."""
+        ...
+
+    def sum(self, places: Ints) -> Ints:
+        """Return the sum of the contributions of the records at these positions."""
+        ...
+
+    def update(self, weights: Sequence[torch.Tensor]) -> None:
+        """Take the weights of the next step."""
+        ...
+
+    def close(self) -> None:
+        """Free what is held."""
+        ...
+
+
+class LocalSummer:
+    """Sums in this process, with a fixed number of threads: kernels may round otherwise with another."""
+
+    def __init__(
+        self, gradients: GradientModel, kind: RowKind, chunk: int, narrow_chunks: int = 0, threads: int = 1
+    ) -> None:
+        self.gradients, self.narrow_chunks, self.threads = gradients, narrow_chunks, threads
+        self._chunk, self._rows_per_chunk = Chunk(chunk, kind), chunk
+        self._total = gradients.new_total()
+        keep_pages()
+        self._rows: TrainingRows | None = None
+
+    def load(self, rows: TrainingRows) -> None:
+        """As in `Summer`."""
+        self._rows = rows
+
+    def update(self, weights: Sequence[torch.Tensor]) -> None:
+        """Nothing to do: the optimiser changes the weights of this very model."""
+
+    def close(self) -> None:
+        """Forget the records."""
+        self._rows = None
+
+    def sum(self, places: Ints) -> Ints:
+        """As in `Summer`."""
+        assert self._rows is not None
+        with pin_threads(self.threads):
+            return (self._sum_floats if self.gradients.sums_floats else self._sum_exactly)(self._rows, places)
+
+    def _sum_exactly(self, rows: TrainingRows, places: Ints) -> Ints:
+        for start in range(0, len(places), self._rows_per_chunk):
+            rows.load(self._chunk, places[start : start + self._rows_per_chunk])
+            self.gradients.add_chunk(self._total, self._chunk.features, self._chunk.targets, self._chunk.valid)
+        return np.asarray(self._total.take().numpy())
+
+    def _sum_floats(self, rows: TrainingRows, places: Ints) -> Ints:
+        """Sum as floats and round to the grid. The bound on the error is part of the sensitivity."""
+        total = torch.zeros(self.gradients.size, dtype=torch.float64)
+        parts = self.gradients.split_parts(total)
+        for number, start in enumerate(range(0, len(places), self._rows_per_chunk)):
+            rows.load(self._chunk, places[start : start + self._rows_per_chunk])
+            chunk, wide = self._chunk, number >= self.narrow_chunks
+            self.gradients.add_floats(parts, chunk.features, chunk.targets, chunk.valid, wide)
+        return np.asarray((total * 2.0**GRID_BITS).round_().to(torch.int64).numpy())
+
+
+class ChildSummer:
+    """Sums in a child process, which sets `MKL_CBWR` before MKL is used."""
+
+    def __init__(
+        self, model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int, threads: int = 1
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, other = context.Pipe()
+        before = os.environ.get(SETTING[0])
+        os.environ[SETTING[0]] = SETTING[1]
+        try:
+            self._process = context.Process(
+                target=_serve, args=(other, model, settings, kind, chunk, narrow_chunks, threads), daemon=True
+            )
+            self._process.start()
+        except Exception:
+            raise make_invariance_error("the model cannot be sent to a process with reproducible kernels") from None
+        finally:
+            if before is None:
+                del os.environ[SETTING[0]]
+            else:
+                os.environ[SETTING[0]] = before
+        other.close()
+        problem = self._receive()
+        if problem is not None:
+            self.close()
+            raise make_invariance_error(str(problem))
+
+    def load(self, rows: TrainingRows) -> None:
+        """As in `Summer`."""
+        self._connection.send(("load", (rows.features, rows.targets, rows.kind, rows.valid)))
+        self._receive()
+
+    def update(self, weights: Sequence[torch.Tensor]) -> None:
+        """As in `Summer`."""
+        self._connection.send(("update", [each.detach().numpy() for each in weights]))
+        self._receive()
+
+    def sum(self, places: Ints) -> Ints:
+        """As in `Summer`."""
+        self._connection.send(("sum", places))
+        return np.asarray(self._receive())
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.join(timeout=5)
+        if self._process.is_alive():
+            self._process.terminate()
+
+    def _receive(self) -> Any:
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError):
+            raise TrainingFailed() from None
+
+
+def _serve(
+    connection: Connection, model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow: int, threads: int
+) -> None:
+    """Run in the child: check the kernels, then sum what is asked for until the connection is closed."""
+    torch.set_num_threads(threads)
+    gradients = GradientModel.of(model, **settings)
+    summer = LocalSummer(gradients, kind, chunk, narrow, threads)
+    connection.send(check_invariance(gradients, kind, chunk))
+    while True:
+        try:
+            order, given = connection.recv()
+        except (EOFError, OSError):
+            return
+        if order == "load":
+            summer.load(TrainingRows(*given))
+            connection.send(None)
+        elif order == "update":
+            with torch.no_grad():
+                for parameter, values in zip(gradients.parameters, given, strict=True):
+                    parameter.copy_(torch.from_numpy(values))
+            connection.send(None)
+        else:
+            connection.send(summer.sum(given))
+
+
+def make_invariance_error(problem: str) -> BadParameter:
+    """Refuse a model whose rows influence each other."""
+    return BadParameter(
+        "model", "not private for each record", problem,
+        f"take layers that treat each row alone (GroupNorm instead of batch norm), import discreet.learn.training before "
+        f"PyTorch is used, or start Python with {SETTING[0]}={SETTING[1]}",
+    )  # fmt: skip
+
+
+def open_summer(
+    model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int = 0, threads: int = 1
+) -> tuple[Summer, GradientModel]:
+    """Return where the batches of a model are summed: here if its rows do not influence each other, else in a child process
+    with reproducible kernels. Refuse a model whose rows influence each other there, too."""
+    gradients = GradientModel.of(model, **settings)
+    with pin_threads(threads):
+        problem = check_invariance(gradients, kind, chunk)
+    if problem is None:
+        return LocalSummer(gradients, kind, chunk, narrow_chunks, threads), gradients
+    return ChildSummer(model, settings, kind, chunk, narrow_chunks, threads), gradients

@@ -1,0 +1,253 @@
+"""Private metrics: the sensitivity holds, intervals cover, several metrics are one debit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import BadParameter, BudgetExceeded
+from discreet.learn import BinnedNB, KMeans, LinearRegression, LogisticRegression, Moments, release_metrics
+from discreet.learn import metrics as metrics_module
+from discreet.learn.features import HALF
+from discreet.learn.metrics import (
+    SCORE_BINS,
+    SCORE_EDGES,
+    UNIT,
+    Evaluation,
+    bound_auc,
+    bound_r2,
+    bound_share,
+    count_right,
+    count_scores,
+    sum_distances,
+    sum_errors,
+    sum_losses,
+)
+from discreet.learn.records import to_records
+from discreet.learn.scoring import look_up_losses, to_probabilities
+from discreet.ledger.memory import MemoryAccount, create_budget
+from discreet.testing import seeded_bits
+from discreet.units import Neighbours
+
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.learn.charging.RepeatedFit")
+
+score = st.one_of(st.sampled_from([0.0, -1e300, 1e300, 1e-300]), st.floats(-30, 30))
+row = st.tuples(score, score, st.integers(0, 1))
+
+
+def square(one: Any, other: Any) -> int:
+    """The squared distance of two vectors of integers."""
+    return sum(int(each) ** 2 for each in np.ravel(one - other))
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=st.lists(row, min_size=2, max_size=5))
+@pytest.mark.parametrize("count", [count_right, count_scores, sum_losses, sum_distances])
+def test_one_record_moves_counts_and_parts_by_one(count: Any, rows: Any) -> None:
+    scores, target = np.array([each[:2] for each in rows]), np.array([each[2] for each in rows])
+    whole = count(scores, target)
+    assert square(whole, count(scores[1:], target[1:])) <= UNIT**2
+    assert square(count(scores[1:], target[1:]), count(scores[:-1], target[:-1])) <= 2 * UNIT**2
+    assert int(whole.sum()) == len(rows) * UNIT, "every record counts as one"
+
+
+def test_right_and_total_would_exceed_the_bound() -> None:
+    """A mutant: (right, total) in place of (right, wrong)."""
+    right = count_right(np.array([[0.0, 1.0]]), np.array([1]))
+    mutant = np.array([right[0], right.sum()])
+    assert square(right, 0 * right) == UNIT**2 < square(mutant, 0 * mutant)
+
+
+steps = st.one_of(st.sampled_from([-HALF, 0, HALF]), st.integers(-HALF, HALF))
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=st.lists(st.tuples(st.floats(-3, 3), steps), min_size=2, max_size=5))
+def test_one_record_moves_the_sums_of_r2_by_the_root_of_3_or_5(rows: Any) -> None:
+    scores, target = np.array([[each[0]] for each in rows]), np.array([each[1] for each in rows])
+    assert square(sum_errors(scores, target), sum_errors(scores[1:], target[1:])) <= 3 * UNIT**2
+    assert square(sum_errors(scores[1:], target[1:]), sum_errors(scores[:-1], target[:-1])) <= 5 * UNIT**2
+
+
+def test_the_bounds_of_r2_are_attained() -> None:
+    worst, right = sum_errors(np.array([[-1.0]]), np.array([HALF])), sum_errors(np.array([[-1.0]]), np.array([-HALF]))
+    assert square(worst, 0 * worst) == 3 * UNIT**2
+    assert square(worst, right) == 5 * UNIT**2
+
+
+def test_models_list_those_bounds() -> None:
+    X, y = np.zeros((4, 1)), np.zeros(4)
+    numbers = LinearRegression(epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), expected=4).fit(X, y)
+    evaluation = Evaluation.of(numbers, to_records(X, y), None)
+    moved = [evaluation.list_vectors(each)[0].l2_squared for each in (Neighbours.ADD_REMOVE, Neighbours.REPLACE)]
+    assert moved == [3 * UNIT**2, 5 * UNIT**2]
+    classes = BinnedNB(epsilon=1, delta=1e-6, bounds=(-1, 1), classes=(0, 1)).fit(X, y)
+    for name in ("accuracy", "confusion", "auc", "log_loss"):
+        evaluation = Evaluation.of(classes, to_records(X, y), [name])
+        assert evaluation.list_vectors(Neighbours.ADD_REMOVE)[0].l2_squared == UNIT**2
+        assert evaluation.list_vectors(Neighbours.REPLACE)[0].l2_squared == 2 * UNIT**2
+
+
+@settings(max_examples=50, deadline=None)
+@given(scores=st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9), st.floats(-9, 9)), min_size=1, max_size=5))
+def test_losses_are_those_of_the_probabilities(scores: Any) -> None:
+    table = np.array(scores)
+    target = np.arange(len(table)) % 3
+    expected = np.minimum(-np.log(to_probabilities(table)[np.arange(len(table)), target]), 4.0)
+    found = look_up_losses(table, target, 4.0, UNIT) * (4.0 / UNIT)
+    assert np.abs(found - expected).max() < 0.003
+
+
+def test_a_loss_of_a_row_does_not_depend_on_the_rows_beside_it() -> None:
+    generator = np.random.default_rng(0)
+    scores, target = generator.normal(0, 3, (333, 4)), generator.integers(0, 4, 333)
+    whole = look_up_losses(scores, target, 4.0, UNIT)
+    for start, stop in [(0, 1), (2, 9), (20, 300)]:
+        assert (look_up_losses(scores[start:stop], target[start:stop], 4.0, UNIT) == whole[start:stop]).all()
+
+
+# Intervals
+
+DRAWS = 400
+
+
+def count_misses(make: Any, truth: float) -> int:
+    """How often an interval misses the truth, over draws of noise."""
+    generator = np.random.default_rng(7)
+    missed = 0
+    for _ in range(DRAWS):
+        found = make(generator)
+        missed += not found.lower <= truth <= found.upper
+    return missed
+
+
+ALLOWED = 36
+"""Of 400 intervals of 95%: more than 36 misses have a probability below 1 in 1,000."""
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(900, 100), (50, 3), (0, 40), (1, 1)])
+def test_intervals_of_shares_cover(right: int, wrong: int) -> None:
+    def make(generator: Any, factor: float = 1.0) -> Any:
+        noisy = np.rint((np.array([right, wrong]) + generator.normal(0, 5, 2)) * UNIT) / UNIT
+        return bound_share(float(noisy[0]), float(noisy[1]), 5.0 * factor, 0.95, (1, 1))
+
+    truth = right / (right + wrong)
+    assert count_misses(make, truth) <= ALLOWED
+    if right + wrong > 100:
+        assert count_misses(lambda generator: make(generator, 0.7), truth) > ALLOWED, "too small a noise is noticed"
+
+
+def rank_auc(scores: Any, target: Any) -> float:
+    """The area under the ROC curve of scores, by all pairs."""
+    gap = scores[target == 1][:, None] - scores[target == 0][None]
+    return float((gap > 0).mean() + (gap == 0).mean() / 2)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 4.0])
+def test_intervals_of_auc_cover_the_area_of_the_scores_themselves(shift: float) -> None:
+    generator = np.random.default_rng(3)
+    target = (generator.random(1500) < 0.3).astype(np.int64)
+    logits = generator.normal(0, 1.3, 1500) + shift * target
+    counts = count_scores(np.column_stack([np.zeros(1500), logits]), target) / UNIT
+    truth = rank_auc(logits, target)
+
+    def make(noise: Any) -> Any:
+        noisy = np.rint((counts + noise.normal(0, 4, counts.shape)) * UNIT) / UNIT
+        return bound_auc(noisy[1], noisy[0], 4.0, 0.95)
+
+    assert count_misses(make, truth) <= ALLOWED
+    assert make(np.random.default_rng(0)).upper - make(np.random.default_rng(0)).lower < 0.4
+
+
+def test_without_noise_the_interval_of_auc_is_what_the_bins_hide() -> None:
+    """A mutant that counts pairs of one bin as half would miss scores that all fall into one bin."""
+    target = np.array([0, 0, 1, 1])
+    for logits in (np.array([0.001, 0.002, 0.003, 0.004]), np.array([0.004, 0.003, 0.002, 0.001])):
+        counts = count_scores(np.column_stack([np.zeros(4), logits]), target) / UNIT
+        found = bound_auc(counts[1], counts[0], 1e-9, 0.95)
+        assert found.lower <= rank_auc(logits, target) <= found.upper
+        assert found.value == 0.5
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.8])
+def test_intervals_of_r2_cover(slope: float) -> None:
+    generator = np.random.default_rng(3)
+    x = generator.uniform(-0.9, 0.9, 2000)
+    y = slope * x + generator.normal(0, 0.1, 2000)
+    target = np.rint(np.clip(y, -1, 1) * HALF).astype(np.int64)
+    sums = sum_errors((slope * x)[:, None], target) / UNIT
+    truth = 1 - ((y - slope * x) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    from discreet.mechanisms.gaussian import Gaussian
+
+    half_width = Gaussian(6 * UNIT).error(0.95, 4) / UNIT
+    assert count_misses(lambda noise: bound_r2(sums + noise.normal(0, 6, 4), half_width, 0.95), truth) <= ALLOWED
+
+
+# The whole call
+
+
+def make_data(n: int = 8000) -> tuple[Any, Any]:
+    """Two classes that overlap."""
+    generator = np.random.default_rng(0)
+    y = generator.integers(0, 2, n)
+    return (y + generator.normal(0, 0.6, n))[:, None].clip(-2, 3), y
+
+
+def test_several_metrics_are_one_debit_and_cover() -> None:
+    X, y = make_data()
+    model = LogisticRegression(epsilon=2, delta=1e-6, bounds=(-2, 3), classes=(0, 1), expected=4000)
+    model.fit(X[:4000], y[:4000], bits=seeded_bits(1))
+    account = MemoryAccount(create_budget(1, 1e-6))
+    names = ("accuracy", "confusion", "auc", "calibration", "log_loss")
+    options: Any = {"metrics": names, "epsilon": 1, "delta": 1e-6, "account": account, "bits": seeded_bits(2)}
+    found = release_metrics(model, X[4000:], y[4000:], **options)
+    assert account.budget.remaining < 0.001
+    assert len(found) == 5
+    assert found["accuracy"].lower <= (model.predict(X[4000:]) == y[4000:]).mean() <= found["accuracy"].upper
+    logits = model.decision_function(X[4000:])
+    assert found["auc"].lower <= rank_auc(logits, y[4000:]) <= found["auc"].upper
+    losses = np.minimum(-np.log(model.predict_proba(X[4000:])[np.arange(4000), y[4000:]]), 4)
+    assert found["log_loss"].lower - 0.001 <= losses.mean() <= found["log_loss"].upper + 0.001
+    cells = np.zeros((2, 2))
+    np.add.at(cells, (y[4000:], model.predict(X[4000:])), 1)
+    assert (np.abs(found["confusion"].counts - cells) <= 2 * found["confusion"].half_width).all()
+    shares = [each.share.value for each in found["calibration"] if each.share.upper - each.share.lower < 0.3]
+    assert shares == sorted(shares)
+    with pytest.raises(BudgetExceeded):
+        release_metrics(model, X, y, **options)
+
+
+def test_regressions_and_clusters_have_their_metrics() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.uniform(0, 10, 6000)
+    rows = {"x": x, "y": 2 * x + generator.normal(0, 1, 6000)}
+    ridge = Moments(epsilon=2, delta=1e-6, bounds={"x": (0, 10), "y": (-5, 25)}).fit(rows).fit_ridge("y")
+    found = release_metrics(ridge, {"x": x}, rows["y"], epsilon=2, delta=1e-6, bits=seeded_bits(1))
+    truth = 1 - ((rows["y"] - ridge.predict({"x": x})) ** 2).sum() / ((rows["y"] - rows["y"].mean()) ** 2).sum()
+    assert found["r2"].lower <= truth <= found["r2"].upper
+    X = np.concatenate([generator.normal(place, 0.2, (3000, 2)) for place in (-1, 1)]).clip(-2, 2)
+    clusters = KMeans(2, epsilon=2, delta=1e-6, bounds=(-2, 2), expected=6000).fit(X)
+    inertia = release_metrics(clusters, X, epsilon=2, delta=1e-6, bits=seeded_bits(1))["inertia"]
+    exact = (((X - clusters.cluster_centers_[clusters.predict(X)]) / 2) ** 2).sum(axis=1).mean()
+    assert inertia.lower - 1e-4 <= exact <= inertia.upper + 1e-4
+
+
+def test_what_a_model_has_not_is_refused_before_any_debit() -> None:
+    X, y = make_data(100)
+    model = BinnedNB(epsilon=1, delta=1e-6, bounds=(-2, 3), classes=(0, 1, 2)).fit(X, y)
+    account = MemoryAccount(create_budget(1, 1e-6))
+    for name in ("auc", "r2", "f1"):
+        with pytest.raises(BadParameter, match="metrics"):
+            release_metrics(model, X, y, metrics=[name], epsilon=1, delta=1e-6, account=account)
+    with pytest.raises(BadParameter, match="model"):
+        release_metrics(object(), X, y, epsilon=1, delta=1e-6, account=account)
+    assert account.budget.remaining == account.budget.limit
+
+
+def test_the_bins_of_scores_are_public_and_symmetric() -> None:
+    assert len(SCORE_EDGES) == SCORE_BINS - 1
+    assert np.allclose(SCORE_EDGES, -SCORE_EDGES[::-1])
+    assert (np.diff(SCORE_EDGES) > 0).all()
+    assert metrics_module.MAX_LOSS == 4.0

@@ -1,0 +1,255 @@
+"""What one record adds to a step's sum: an integer vector of norm at most 2³⁰, whoever else is there."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from discreet.learn.training import bookkeeping, quantise
+from discreet.learn.training.bookkeeping import GradientModel, check_bookkeeping
+from discreet.learn.training.invariance import RowKind
+from discreet.learn.training.quantise import Dense, Factors, Positions, Total, clip_and_quantise
+from discreet.learn.training.rows import TrainingRows
+from tests.learn.training.models import BOUND, CASES, F32, LOSS, make_mlp, make_summer, norm_squared, sum_of
+
+
+def subtract(a: list[int], b: list[int]) -> list[int]:
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def moves_within_norm(summer, features, targets, kind) -> bool:
+    """H2: removing the last record moves the sum by what that record adds alone, of norm at most 2³⁰."""
+    everyone = sum_of(summer, features, targets, kind)
+    others = sum_of(summer, features[:-1], targets[:-1], kind)
+    alone = sum_of(summer, features[-1:], targets[-1:], kind)
+    return subtract(everyone, others) == alone and norm_squared(alone) <= BOUND
+
+
+@pytest.mark.parametrize("method", ["book-keeping", "vmap"])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("clip", [1e-3, 1.0, 1e4])
+def test_one_record_moves_the_sum_by_its_contribution(name, method, clip):
+    model, kind = CASES[name]
+    features, targets = kind.make_synthetic(21)
+    assert moves_within_norm(make_summer(model, kind, clip, method=method), features, targets, kind)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=3),
+    st.integers(1, 30),
+    st.sampled_from([1e-6, 1.0, 1e6, 1e30, 3e38]),
+    st.sampled_from([1e-6, 0.1, 3.0, 1e6]),
+    st.integers(0, 2**31),
+)
+def test_neighbours_of_random_models(widths, inputs, size, clip, seed):
+    torch.manual_seed(seed)
+    layers: list[nn.Module] = []
+    before = inputs
+    for width in widths:
+        layers += [nn.Linear(before, width, bias=seed % 2 == 0), nn.ReLU()]
+        before = width
+    model, kind = nn.Sequential(*layers, nn.Linear(before, 3)), RowKind((inputs,), F32, classes=3)
+    features, targets = kind.make_synthetic(6, seed)
+    features[-1] *= size
+    assert moves_within_norm(make_summer(model, kind, clip), features, targets, kind)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+def test_a_record_that_is_no_number_adds_nothing(wrong):
+    model, kind = CASES["mlp"]
+    features, targets = kind.make_synthetic(5)
+    features[2, 1] = wrong
+    summer, others = make_summer(model, kind), [0, 1, 3, 4]
+    assert sum_of(summer, features[2:3], targets[2:3], kind) == [0] * summer.gradients.size
+    assert sum_of(summer, features, targets, kind) == sum_of(summer, features[others], targets[others], kind)
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, 2**40])
+def test_a_target_out_of_range_adds_nothing(wrong):
+    model, kind = CASES["mlp"]
+    features, targets = kind.make_synthetic(3)
+    targets[1] = wrong
+    summer = make_summer(model, kind)
+    assert sum_of(summer, features[1:2], targets[1:2], kind) == [0] * summer.gradients.size
+
+
+def test_tokens_out_of_range_add_nothing():
+    model, kind = CASES["bag"]
+    features, targets = kind.make_synthetic(3)
+    features[1, 4] = 200
+    summer = make_summer(model, kind)
+    assert sum_of(summer, features[1:2], targets[1:2], kind) == [0] * summer.gradients.size
+
+
+def test_overflow_inside_the_model_adds_nothing_and_leaves_the_others():
+    """The record is finite; its activations are not."""
+    model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 3))
+    with torch.no_grad():
+        model[0].weight.fill_(1e30)
+    kind = RowKind((6,), F32, classes=3)
+    features, targets = kind.make_synthetic(4)
+    features *= 1e-30
+    features[1] = 1e20
+    summer, others = make_summer(model, kind), [0, 2, 3]
+    assert sum_of(summer, features, targets, kind) == sum_of(summer, features[others], targets[others], kind)
+
+
+def test_an_empty_batch_is_zero():
+    model, kind = CASES["cnn"]
+    features, targets = kind.make_synthetic(0)
+    summer = make_summer(model, kind)
+    assert sum_of(summer, features, targets, kind) == [0] * summer.gradients.size
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_replay_is_equal_in_every_order_and_chunk(name):
+    model, kind = CASES[name]
+    features, targets = kind.make_synthetic(37)
+    summer, order = make_summer(model, kind), torch.randperm(37)
+    once = sum_of(summer, features, targets, kind)
+    assert sum_of(summer, features[order], targets[order], kind) == once
+    summer.load(TrainingRows.of(features, targets, kind))
+    pieces = [summer.sum(part.numpy()).tolist() for part in torch.randperm(37).split([1, 5, 17, 14])]
+    assert [sum(each) for each in zip(*pieces, strict=True)] == once
+
+
+def test_replay_is_equal_in_every_number_of_threads():
+    model, kind = CASES["mlp"]
+    features, targets = kind.make_synthetic(37)
+    once = sum_of(make_summer(model, kind), features, targets, kind)
+    torch.set_num_threads(2)
+    assert sum_of(make_summer(model, kind), features, targets, kind) == once
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_book_keeping_agrees_with_autograd_and_vmap(name):
+    model, kind = CASES[name]
+    features, targets = kind.make_synthetic(16)
+    assert check_bookkeeping(GradientModel.of(model, LOSS, 1.0, "book-keeping"), features, targets)
+    sums = [
+        torch.tensor(sum_of(make_summer(model, kind, 0.5, method=method), features, targets, kind), dtype=torch.float64)
+        for method in ("book-keeping", "vmap")
+    ]
+    assert (sums[0] - sums[1]).norm() <= 2e-3 * sums[1].norm()
+
+
+def test_a_tied_weight_used_outside_its_layer_is_noticed():
+    class Hidden(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(6, 6)
+
+        def forward(self, rows):
+            return nn.functional.linear(self.first(rows), self.first.weight)
+
+    kind = RowKind((6,), F32, classes=6)
+    assert not check_bookkeeping(GradientModel.of(Hidden(), LOSS, 1.0), *kind.make_synthetic(8))
+
+
+# Mutants of clipping: the law above notices each
+
+
+def test_without_clipping_the_law_fails(monkeypatch):
+    model, kind = CASES["mlp"]
+    features, targets = kind.make_synthetic(5)
+    monkeypatch.setattr(quantise, "clip_factors", lambda norms, clip, keep: torch.full_like(norms, 1 / clip))
+    summer = make_summer(model, kind, clip=1e-3)
+    assert moves_within_norm(summer, features, targets, kind)  # the check of the norm alone keeps the promise: it drops
+    monkeypatch.setattr(quantise, "check_norms", lambda wholes: (torch.ones(16, dtype=torch.bool), torch.ones(16)))
+    assert not moves_within_norm(summer, features, targets, kind)
+
+
+def test_clipping_each_layer_at_the_whole_norm_fails_the_law(monkeypatch):
+    model, kind = make_mlp(hidden=60), RowKind((6,), F32, classes=3)
+
+    def each_alone(gradients, clip, valid):
+        return [clip_and_quantise([each], clip, valid)[0] for each in gradients]
+
+    monkeypatch.setattr(bookkeeping, "clip_and_quantise", each_alone)
+    monkeypatch.setattr(bookkeeping, "SMALL", 1)
+    features, targets = kind.make_synthetic(5)
+    assert not moves_within_norm(make_summer(model, kind, clip=1e-4), features, targets, kind)
+
+
+def test_a_sum_in_floats_fails_the_replay(monkeypatch):
+    model, kind = CASES["wide"]
+    features, targets = kind.make_synthetic(40)
+
+    def add_rounded(self, wholes, records):
+        for part, whole in zip(self._parts, wholes, strict=True):
+            shaken = torch.zeros_like(part.integers)
+            whole.add_to(quantise.Part(shaken, part.doubles.zero_()))
+            floats = part.integers.to(torch.float32) + (shaken + part.doubles.to(torch.int64)).to(torch.float32)
+            part.integers.copy_(floats.to(torch.int64))
+            part.doubles.zero_()
+
+    monkeypatch.setattr(Total, "add", add_rounded)
+    summer, order = make_summer(model, kind), torch.randperm(40)
+    assert sum_of(summer, features, targets, kind) != sum_of(summer, features[order], targets[order], kind)
+
+
+# The four forms of a gradient
+
+
+def check_form(gradients, clip: float) -> None:
+    valid = torch.ones(len(gradients[0].tensors()[0]), dtype=torch.bool)
+    wholes = clip_and_quantise(gradients, clip, valid)
+    fits, _ = quantise.check_norms(wholes)
+    assert fits.all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([1e-30, 1e-3, 1.0, 1e3, 1e15]), st.sampled_from([1e-3, 1.0, 1e3]))
+def test_positions_have_a_certified_norm(seed, size, clip):
+    """The product of truncated factors is computed here in Python's integers, and its norm is within the bound."""
+    source = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(3, 5, 4, generator=source) * size
+    outputs = torch.randn(3, 5, 2, generator=source)
+    outputs[0, 1:] = -outputs[0, :1] / 4  # terms that nearly cancel out
+    inputs[0, 1:] = inputs[0, :1]
+    wholes = clip_and_quantise([Positions(inputs, outputs)], clip, torch.ones(3, dtype=torch.bool))
+    (whole,) = wholes
+    for row in range(3):
+        a = [[int(x) for x in line] for line in whole.inputs[row].tolist()]
+        g = [[int(x) for x in line] for line in whole.outputs[row].tolist()]
+        product = [sum(g[t][o] * a[t][p] for t in range(5)) for o in range(2) for p in range(4)]
+        assert norm_squared(product) <= BOUND
+    total = Total([8])
+    total.add(wholes, 3)
+    expected = torch.einsum("bto,btp->op", whole.outputs, whole.inputs).flatten().to(torch.int64)
+    assert torch.equal(total.take(), expected)
+
+
+def test_positions_are_close_to_the_gradient():
+    source = torch.Generator().manual_seed(1)
+    inputs, outputs = torch.randn(8, 6, 30, generator=source), torch.randn(8, 6, 20, generator=source)
+    sums = []
+    for gradient in (Positions(inputs, outputs), Dense(torch.bmm(outputs.mT, inputs).flatten(1))):
+        total = Total([600])
+        total.add(clip_and_quantise([gradient], 1.0, torch.ones(8, dtype=torch.bool)), 8)
+        sums.append(total.take().to(torch.float64))
+    assert (sums[0] - sums[1]).norm() <= 1e-3 * sums[1].norm()
+
+
+def test_wide_whole_numbers_do_not_wrap_around():
+    """16 coordinates of 2³⁰ have a squared norm of 2⁶⁴, which is 0 in 64 bits: the estimate in doubles tells."""
+    whole = quantise.WholeDense(torch.full((2, 16), 1 << 30, dtype=torch.int32), torch.full((2,), 2.0**64).double())
+    assert whole.squared_norms()[0].tolist() == [0, 0]
+    assert not quantise.check_norms([whole])[0].any()
+
+
+def test_a_squared_norm_one_above_the_bound_is_caught():
+    """2⁶⁰ + 1 is 2⁶⁰ as a double."""
+    values = torch.tensor([[1 << 30, 0], [1 << 30, 1]], dtype=torch.int32)
+    whole = quantise.WholeDense(values, torch.full((2,), 2.0**60).double())
+    assert quantise.check_norms([whole])[0].tolist() == [True, False]
+
+
+def test_no_norm_that_is_no_number_passes():
+    factors = Factors(torch.full((2, 3), torch.nan), torch.ones(2, 2))
+    (whole,) = clip_and_quantise([factors], 1.0, torch.ones(2, dtype=torch.bool))
+    total = Total([6])
+    total.add([whole], 2)
+    assert total.take().tolist() == [0] * 6

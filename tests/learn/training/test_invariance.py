@@ -1,0 +1,74 @@
+"""H1: what a record contributes does not depend on the other records."""
+
+import pytest
+import torch
+from torch import nn
+
+from discreet.errors import BadParameter
+from discreet.learn.training.bookkeeping import GradientModel
+from discreet.learn.training.invariance import RowKind, check_invariance
+from discreet.learn.training.rows import TrainingRows
+from discreet.learn.training.summing import ChildSummer, make_invariance_error, open_summer
+from tests.learn.training.models import CASES, F32, LOSS, Centred, make_mlp, make_summer, sum_of
+
+SETTINGS = {"loss": LOSS, "clip": 1.0, "method": None}
+
+
+@pytest.mark.parametrize("method", ["book-keeping", "vmap"])
+@pytest.mark.parametrize("name", CASES)
+def test_rows_do_not_influence_each_other(name, method):
+    model, kind = CASES[name]
+    assert check_invariance(GradientModel.of(model, LOSS, 1.0, method), kind, 16) is None
+
+
+def test_a_model_that_mixes_rows_is_noticed_and_refused():
+    kind = RowKind((6,), F32, classes=3)
+    assert check_invariance(GradientModel.of(Centred(), LOSS, 1.0), kind, 16) is not None
+    with pytest.raises(BadParameter, match="depends on"):
+        open_summer(Centred(), SETTINGS, kind, 16)
+
+
+def test_a_model_that_counts_its_rows_is_noticed():
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = nn.Linear(6, 3)
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, rows):
+            self.seen += 1
+            return self.out(rows)
+
+    problem = check_invariance(GradientModel.of(Counting(), LOSS, 1.0), RowKind((6,), F32, classes=3), 16)
+    assert problem is not None
+    assert "statistics" in problem
+
+
+def test_a_loss_that_compares_rows_is_noticed():
+    def contrast(outputs, targets):
+        return LOSS(outputs, targets) + (outputs @ outputs.T).logsumexp(1)
+
+    assert check_invariance(GradientModel.of(make_mlp(), contrast, 1.0), RowKind((6,), F32, classes=3), 16) is not None
+
+
+def test_a_child_process_computes_the_same_sums():
+    model, kind = CASES["mlp"]
+    features, targets = kind.make_synthetic(20)
+    child = ChildSummer(model, SETTINGS, kind, 16, 0)
+    try:
+        child.load(TrainingRows.of(features, targets, kind))
+        assert child.sum(torch.arange(20).numpy()).tolist() == sum_of(make_summer(model, kind), features, targets, kind)
+        weights = [torch.zeros_like(each) for each in GradientModel.of(model, LOSS, 1.0).parameters]
+        child.update(weights)
+        zero = make_mlp()
+        with torch.no_grad():
+            for each in zero.parameters():
+                each.zero_()
+        assert child.sum(torch.arange(20).numpy()).tolist() == sum_of(make_summer(zero, kind), features, targets, kind)
+    finally:
+        child.close()
+
+
+def test_the_refusal_says_what_to_do():
+    assert "GroupNorm" in str(make_invariance_error("rows mix"))
+    assert "MKL_CBWR=AVX2,STRICT" in str(make_invariance_error("rows mix"))
