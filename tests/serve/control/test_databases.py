@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from discreet.errors import BadParameter
 from discreet.serve.control.database import LATEST_VERSION
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
 from discreet.serve.control.model import Publication, PublicationState
+from discreet.serve.control.sqlite import MAX_CONNECTIONS, SqliteDatabase
 from discreet.serve.control.store import Control, open_control
 from tests.serve.control.sample import add_ada, make_ask
 from tests.serve.control.test_tables import make_table
@@ -73,6 +75,17 @@ def test_the_file_is_for_its_owner_alone(folder: Path) -> None:
     finally:
         os.umask(before)
     assert modes == {0o600}
+
+
+def test_the_page_caches_of_all_connections_together_are_bounded(folder: Path) -> None:
+    """SQLite lets each connection keep 2 MB, which a long history of asks fills: 128 MB for the whole pool."""
+    database = SqliteDatabase(folder / "control.db", create=True)
+    with ExitStack() as stack:
+        stack.callback(database.close)
+        lent = [stack.enter_context(database.transaction(write=False)) for _ in range(8)]
+        limits = [int(each.run("PRAGMA cache_size").fetchone()[0]) for each in lent]
+    assert all(limit < 0 for limit in limits)  # in kilobytes, not in pages
+    assert MAX_CONNECTIONS * max(-limit for limit in limits) <= 16 * 1024
 
 
 def test_files_that_are_no_control_database_are_refused(folder: Path) -> None:

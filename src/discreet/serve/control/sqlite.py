@@ -24,6 +24,9 @@ from discreet.serve.control.writers import Gate, begin_patiently
 BUSY_SECONDS = 30.0
 """How long a writer waits for others."""
 MAX_CONNECTIONS = 64
+CACHE_KILOBYTES = 256
+"""What each connection keeps of the file at most. SQLite allows 2,000, which one read of a long history fills in every
+connection. More helps one transaction only: the next commit of another connection empties the cache."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
@@ -174,6 +177,7 @@ class SqliteDatabase:
                 raise ControlUnavailable(
                     self.location, "SQLite has no write-ahead log here", "put it on a local disk, or use PostgreSQL"
                 )
+            connection.execute(f"PRAGMA cache_size=-{CACHE_KILOBYTES}")
         except BaseException:
             connection.close()
             raise
