@@ -251,7 +251,7 @@ def find_flags(program: str) -> list[str]:
 
 FOR_BOTH = {
     "formats.py", "magic.py", "remote/trust.py", "query/answer.py", "query/missing.py", "session/missing.py",
-    "workload/planning.py", "serve/config.py", "serve/embedded.py", "serve/web/stewardship.py",
+    "workload/accounts.py", "workload/planning.py", "serve/config.py", "serve/embedded.py", "serve/web/stewardship.py",
 }  # fmt: skip
 """Variables of CSS; a note that is shown in a shell and in Python; places that write a command to fill in."""
 

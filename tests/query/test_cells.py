@@ -306,7 +306,7 @@ def test_sets_of_unknown_groupings_are_refused() -> None:
 
 
 def test_a_query_for_several_tables_is_no_single_query() -> None:
-    with pytest.raises(QueryRefused, match=r"asks for 4 tables at once.*session\.tabulate.*discreet tabulate"):
+    with pytest.raises(QueryRefused, match=r"asks for 4 tables at once.*discreet\.tabulate\(session.*discreet tabulate"):
         bound_contributions(parse_sql(BY + "CUBE(dept, ok)", PEOPLE), PEOPLE, Neighbours.ADD_REMOVE)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Barrier, Thread
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ import discreet
 from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.events import Claim, Composition, compose
+from discreet.learn import Moments
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.answer import IntervalOptions, release
-from discreet.session.executor import QueryJob, RunOptions
+from discreet.session.executor import Executor, QueryJob, RunOptions
 from discreet.session.session import Session
 from discreet.synthesis import AdaptiveSynthesis, Cells, TreeSynthesis
 from discreet.synthesis.adaptive import Columns, Round
@@ -91,6 +93,22 @@ def of_hierarchy() -> tuple[Composition, Draw]:
     return plan.event, draw
 
 
+class Caught(Exception):
+    """Carries the job of a fit out of it."""
+
+
+def of_fit() -> tuple[Composition, Draw]:
+    session = connect()
+
+    def catch(_: Executor, job: Any, *others: Any) -> None:
+        raise Caught(job)
+
+    with patch.object(Executor, "execute", catch), pytest.raises(Caught) as caught:
+        Moments(epsilon=1).fit(session.records("age"))
+    job = caught.value.args[0]
+    return job.event, lambda receipt: job.measure(session.executor, receipt, OPTIONS, INTERVALS)
+
+
 def of_tree() -> tuple[Composition, Draw]:
     plan = TreeSynthesis(SIZES, 1)
     return plan.event, lambda receipt: plan.measure(CELLS, receipt)
@@ -124,6 +142,7 @@ PLACES: dict[str, Callable[[], tuple[Composition, Draw]]] = {
     "session/executor.py: QueryJob._measure_one": of_workload,
     "tabulation/measuring.py: TabulationJob.measure": of_tabulation,
     "tabulation/hierarchy_measuring.py: HierarchyJob.measure": of_hierarchy,
+    "learn/session_records.py: FitJob.measure": of_fit,
     "synthesis/tree.py: TreeSynthesis.measure": of_tree,
     "synthesis/synthesis.py: SynthesisJob.measure": of_synthesis_job,
     "synthesis/adaptive.py: Columns.run": of_first_round,
@@ -132,6 +151,8 @@ PLACES: dict[str, Callable[[], tuple[Composition, Draw]]] = {
 """Where a receipt is taken and noise is drawn."""
 
 NO_NOISE = {
+    "auditor/trainer_replay.py: _FreeAccount.record",  # takes the place of an account
+    "learn/charging.py: finish",  # what was released, with its cost
     "session/executor.py: Job.measure",  # abstract
     "synthesis/measuring.py: spend_receipt",
     "tabulation/hierarchy_measuring.py: SpoolJob.measure",  # makes a folder

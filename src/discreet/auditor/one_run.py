@@ -79,7 +79,11 @@ def certify_one_run(canaries: int, guesses: int, right: int, delta: float = 0.0,
 
 @dataclass(frozen=True)
 class OneRun:
-    """What one run gave away: scores of all canaries, and which of them were in."""
+    """What one run gave away: scores of all canaries, and which of them were in.
+
+    >>> OneRun(np.array([-2.0, 1.5, 0.1, 3.0]), np.array([False, True, True, True])).count_right(2)
+    2
+    """
 
     scores: Floats
     included: NDArray[np.bool_]

@@ -110,7 +110,7 @@ class _FreeAccount:
 
 
 def _copy_unpaid(trainer: PrivateTrainer, trace: RunTrace, steps: int) -> PrivateTrainer:
-    """Return the same trainer with so many steps and without checkpoints, which charges nobody."""
+    """Return the same trainer with so many steps and without checkpoints, which charges no account."""
     budget = trainer.plan.open_account().budget
     unpaid = copy.copy(trainer)
     unpaid.schedule = replace(trainer.schedule, steps=steps, every=None, resumes=0)

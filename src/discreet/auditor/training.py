@@ -14,7 +14,7 @@ others, and certifies them on fresh ones: every point of the curve is tested, no
 
 **Which fault shows where.** Clipping, divisors, batch norm, steps that depend on the data: in a replay, without statistics.
 Shuffled batches: in the sampler's law, at any noise; in the game only where noise is small (z ≤ 0.6), or beside companions
-of the opposite direction [CGKKMSZ24]. Noise that is too small, reused or misplaced: in the game.
+of the opposite direction [CGK24]. Noise that is too small, reused or misplaced: in the game.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,7 +97,12 @@ class TrainingClaim:
 
 @dataclass(frozen=True)
 class CanaryGame:
-    """One canary, in or out, beside companions; an attack on all released updates."""
+    """One canary, in or out, beside companions; an attack on all released updates.
+
+    >>> game = CanaryGame.of(lambda rows, seed: [rows.sum(axis=0)], TrainingClaim(1, noise=1, steps=1), companions="none")
+    >>> game.canary.shape == (DIMENSION,), len(game.companions)
+    (True, 0)
+    """
 
     train: Train
     claim: TrainingClaim

@@ -215,8 +215,8 @@ def count_measured(measured: list[Any]) -> str:
 def format_number(number: float) -> str:
     """A half-width or a standard deviation for people: four digits, and never an exponent.
 
-    >>> format_number(29.987), format_number(11094.3), format_number(0.012345)
-    ('29.99', '11,090', '0.01234')
+    >>> format_number(29.987), format_number(11094.3), format_number(0.012346)
+    ('29.99', '11,090', '0.01235')
     """
     return f"{float(f'{number:.4g}'):,.0f}" if number >= 1000 else f"{number:.4g}"
 

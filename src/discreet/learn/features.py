@@ -1,4 +1,4 @@
-"""Declaration columns as an integer design: what every model computes on.
+"""Declared columns as an integer design: what every model computes on.
 
 **Theory of operation.** The bounds of a number and the categories of a text are declared, never read off the data, so the
 integers of a row depend on that row and on the declaration alone. Removing one record changes no bit of another.
@@ -16,6 +16,7 @@ it is 2³²·R², in integers, and no rounding exceeds it: a number is clamped a
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -46,6 +47,13 @@ HALF = ONE // 2
 
 OTHER = "other"
 """What a category that is not declared is called in the names of columns."""
+
+EXACT_KEYS = 1 << 53
+"""Integers below this are the same as doubles; no larger one becomes one of them when it is rounded."""
+
+TRUTHS = {"true": 1, "True": 1, "TRUE": 1, "false": 0, "False": 0, "FALSE": 0}
+NO_KEY = ("no key",)
+"""What a number that cannot be a key is taken for."""
 
 MAX_WIDTH = 100_000
 """Columns of a design: the noise of a model has one number for each."""
@@ -108,9 +116,15 @@ class NumericFeature:
 class CategoryFeature:
     """A column with declared keys. All other values are one category more, "other".
 
+    One odd cell may decide how a reader of files, or a conversion, holds all cells of a column: one that is missing makes
+    doubles of integers, one text makes texts of numbers. So that the other rows keep their categories, a number is the same
+    key as an integer, a double and a text (`normalise_key`), and keys that a double would not hold are refused.
+
     >>> sex = CategoryFeature("sex", ("F", "M"))
     >>> sex.encode(["M", "F", None, "x"]).tolist()
     [1, 0, 2, 2]
+    >>> CategoryFeature("grade", (1, 2)).encode(["2", 1.0, "1.5", True, None]).tolist()
+    [1, 0, 2, 0, 2]
     """
 
     name: Name
@@ -123,7 +137,10 @@ class CategoryFeature:
                 "categories", repr(keys), "not a list of keys", 'list them: ("F", "M")', column=str(self.name)
             )
         object.__setattr__(self, "keys", tuple(each.item() if isinstance(each, np.generic) else each for each in keys))
-        if not self.keys or len(set(self.keys)) < len(self.keys):
+        if any(isinstance(key, int | float) and not abs(key) < EXACT_KEYS for key in self.keys):
+            reason = "a number of 2⁵³ or more is not the same number in every format"
+            raise BadParameter("categories", repr(self.keys), reason, "make such keys text", column=str(self.name))
+        if not self.keys or len({*map(normalise_key, self.keys)}) < len(self.keys):
             reason = "a key is listed twice" if self.keys else "no key is listed"
             raise BadParameter("categories", repr(self.keys), reason, "list each key once", column=str(self.name))
 
@@ -135,19 +152,41 @@ class CategoryFeature:
     def encode(self, cells: Any) -> Codes:
         """Return the position of each value among the keys; the number of keys for any other value. No value raises an
         error."""
-        places = {key: place for place, key in enumerate(self.keys)}
-        missing, rest = places.get(None, len(self.keys)), len(self.keys)
-        return np.fromiter((_find_place(cell, places, missing, rest) for cell in list_cells(cells)), np.int32)
+        places = {normalise_key(key): place for place, key in enumerate(self.keys)}
+        known: dict[Any, int] = {}
+        return np.fromiter((_find_place(cell, places, known, len(self.keys)) for cell in list_cells(cells)), np.int32)
 
 
-def _find_place(cell: Any, places: Mapping[Any, int], missing: int, rest: int) -> int:
+def _find_place(cell: Any, places: Mapping[Any, int], known: dict[Any, int], rest: int) -> int:
+    """Return the place of a cell; `known` are those of cells that were looked up."""
     try:
-        place = places.get(cell)
-        if place is not None:
-            return place
-        return missing if is_missing(cell) else rest
+        place = known.get(cell)
+        if place is None:
+            place = known[cell] = places.get(None if is_missing(cell) else normalise_key(cell), rest)
+        return place
     except Exception:  # a cell that has no hash, or whose comparison fails, is none of the keys
         return rest
+
+
+def normalise_key(key: Any) -> Any:
+    """Return what two keys have in common that are the same in different formats.
+
+    >>> [normalise_key(key) for key in (1, 1.0, "1", "01", True, "true", "F", None, 1 << 60)]
+    [1, 1, 1, 1, 1, 1, 'F', None, ('no key',)]
+    """
+    if isinstance(key, str):
+        if key in TRUTHS:
+            return TRUTHS[key]
+        try:
+            number = float(key)
+        except ValueError:
+            return key
+        return key if not abs(number) < EXACT_KEYS else normalise_key(number)
+    if isinstance(key, int | float):
+        if not abs(key) < EXACT_KEYS:
+            return NO_KEY
+        return int(key) if key == int(key) else float(key)
+    return str(key) if isinstance(key, date) else key
 
 
 def is_missing(cell: Any) -> bool:

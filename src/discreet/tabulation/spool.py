@@ -44,8 +44,8 @@ Where each row is a unit of its own, a unit has no identity that could be found 
 and as many rows in each cell are the same rows. Hashes of units have 63 bits and no key, so that owners must not choose the
 names of units in order to make them collide.
 
-*What a refusal shows.* It depends on rows, and no noise was paid for it. It is for the owner alone: whoever continues the
-work reads the rows and the private part of the folder. It is no answer: nothing of the folder was shown or recorded, the
+*What a refusal shows.* It depends on rows, and no noise was paid for it. It is for the owner alone, who reads the rows and
+the private part of the folder in order to continue. It is no answer: nothing of the folder was shown or recorded, the
 debit stays, and a fresh one is charged again whatever the rows were. It is neither hidden, as a failure of the engine is,
 nor does it close the source: the rows can be read, and nothing is wrong with them.
 """

@@ -1,0 +1,80 @@
+"""One odd cell does not change how the other rows of its column are read, in any format that a column may have."""
+
+from collections.abc import Callable
+from datetime import date
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from discreet.errors import BadParameter
+from discreet.learn.features import EXACT_KEYS, CategoryFeature, NumericFeature
+
+
+def read_csv(cells: list[Any]) -> Any:
+    """As pandas reads a file, which infers the type of a column from all of its cells."""
+    text = "".join(f"{'' if cell is None else cell}\n" for cell in cells)
+    return pd.read_csv(StringIO(f"cell\n{text}"), skip_blank_lines=False)["cell"]
+
+
+FORMATS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "objects": lambda cells: np.array(cells, object),
+    "NumPy": np.array,
+    "pandas": pd.Series,
+    "pandas, nullable": lambda cells: pd.Series(cells).convert_dtypes(),
+    "pandas, from CSV": read_csv,
+    "Polars": lambda cells: pl.Series(cells, strict=False),
+    "Arrow": lambda cells: pa.chunked_array([pa.array(cells, from_pandas=True)]),
+}
+COLUMNS: dict[str, tuple[list[Any], list[Any]]] = {
+    "integers": ([3, 1, 2, EXACT_KEYS - 1] * 3, [1, 2, 3, EXACT_KEYS - 1]),
+    "texts of integers": ([3, 1, 2, EXACT_KEYS - 1] * 3, ["1", "2", "3", str(EXACT_KEYS - 1)]),
+    "reals": ([0.5, 1.0, 2.25] * 3, [0.5, 1, 2.25]),
+    "truths": ([True, False, True] * 3, [True, False]),
+    "texts": (["a", "b", "c"] * 3, ["a", "b", "c"]),
+}
+ODD: list[Any] = [None, "odd", 0.5, float("nan"), EXACT_KEYS + 1, True]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_odd_cell_leaves_the_categories_of_others(name: str, kind: str, odd: Any) -> None:
+    cells, keys = COLUMNS[kind]
+    feature, make = CategoryFeature("cell", tuple(keys)), FORMATS[name]
+    try:
+        column = make([*cells, odd])
+    except (TypeError, ValueError, OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+        return  # no column of this format holds both
+    assert feature.encode(column)[:-1].tolist() == feature.encode(make(cells)).tolist()
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("kind", ["integers", "reals"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_odd_cell_leaves_the_numbers_of_others(name: str, kind: str, odd: Any) -> None:
+    cells, _ = COLUMNS[kind]
+    feature, make = NumericFeature("cell", 0, 4), FORMATS[name]
+    try:
+        column = make([*cells, odd])
+    except (TypeError, ValueError, OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+        return
+    assert feature.encode(column)[:-1].tolist() == feature.encode(make(cells)).tolist()
+
+
+def test_dates_are_keys_in_every_format() -> None:
+    days = [date(2026, 1, 1), date(2026, 1, 2)]
+    feature = CategoryFeature("day", tuple(days))
+    assert feature.encode(pa.array([days[1], None, days[0]])).tolist() == [1, 2, 0]
+    assert feature.encode(["2026-01-02", "x", "2026-01-01"]).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("keys", [(EXACT_KEYS, 1), (1, "1"), (1.0, 1), ("01", "1"), (True, 1), (float("inf"),)])
+def test_keys_that_one_format_could_confuse_are_refused(keys: tuple[Any, ...]) -> None:
+    with pytest.raises(BadParameter, match=r"categories.*(2⁵³|twice)"):
+        CategoryFeature("cell", keys)
