@@ -1,4 +1,3 @@
-# ruff: noqa: E402 - PyTorch may be missing
 """`PrivateTrainer` under audit: it passes; its mutants are caught by replay, by the sampler's law, or by a canary."""
 
 from collections.abc import Callable
@@ -7,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import discreet.learn.training  # noqa: F401 - asks for reproducible kernels before PyTorch is used
 from discreet.auditor import CanaryGame, audit_training
