@@ -29,11 +29,17 @@ def test_correct_training_is_not_refuted(target: TrainingTarget, noise: Fraction
     assert not found.violation, found
 
 
-@pytest.mark.parametrize("noise", [Fraction(1), Fraction(3, 5)], ids=str)
-@pytest.mark.parametrize("target", TRAINING_MUTANTS, ids=lambda each: each.name)
+# At the larger noise shuffled batches pass for Poisson samples; the sampler's law refutes them there.
+GAMES = [
+    pytest.param(target, noise, id=f"{target.name}-{noise}")
+    for target in TRAINING_MUTANTS
+    for noise in (Fraction(1), Fraction(3, 5))
+    if target.make is not Shuffled or noise < 1
+]
+
+
+@pytest.mark.parametrize(("target", "noise"), GAMES)
 def test_mutants_are_refuted(target: TrainingTarget, noise: Fraction) -> None:
-    if target.make is Shuffled and noise == 1:
-        pytest.skip("shuffled batches pass for Poisson samples at this noise: the sampler's law refutes them")
     found = target.open_game(RATE, noise).attack(RUNS, CONFIDENCE)
     assert found.violation, found
 

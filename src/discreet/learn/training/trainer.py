@@ -9,9 +9,9 @@
 4. *records* what was released: the hash of the weights.
 
 Everything that leaves is a function of the noisy integer sums: weights, checkpoints, the result. There is no training loss,
-no gradient norm, no batch size and no number of records. Progress names the step and its ε, and comes at a pace that the
-plan fixes, so that it does not show how large a batch was; how long the whole run takes shows that on average, to someone
-who watches the process.
+no gradient norm, no batch size and no number of records. Progress names the step and its ε, and is for the owner: its
+moments say little, but not nothing, about the sizes of batches (`report_at_pace`), and how long the whole run takes shows
+them on average, to someone who watches the process.
 """
 
 import copy
