@@ -110,6 +110,8 @@ def read_decimal(value: Number, name: str = "value") -> Fraction:
     >>> read_decimal(0.1), read_decimal(1e-6), to_rational(0.1) == read_decimal(0.1)
     (Fraction(1, 10), Fraction(1, 1000000), False)
     """
+    if type(value) is int or isinstance(value, Fraction):
+        return Fraction(value)
     number = unwrap_scalar(value, name)
     exact = to_rational(number, name)
     return Fraction(repr(float(number))) if isinstance(number, float) else exact
@@ -168,6 +170,8 @@ def check_confidence(confidence: Number) -> float:
     discreet.errors.BadParameter: confidence is 1: must lie between 1e-6 and 1 - 1e-12. Give one that does, for example 0.95.
     """
     number = unwrap_scalar(confidence, "confidence")
+    if isinstance(number, float) and 0.001 <= number <= 0.999:  # so is its shortest decimal, well within the limits
+        return float(number)
     exact = read_decimal(number, "confidence")
     if not MIN_CONFIDENCE <= exact <= MAX_CONFIDENCE:
         raise BadParameter(

@@ -40,14 +40,8 @@ def test_log_int(precision: int) -> None:
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_cos_sin_and_half_pi(precision: int) -> None:
+def test_half_pi(precision: int) -> None:
     assert off_by(fixed.half_pi(precision), arb.pi() / 2, precision) <= 1
-    top = fixed.half_pi(precision)
-    for angle in [0, 1, top, top - 1, *(CASES.randrange(top) for _ in range(300))]:
-        theta = arb(angle) / arb(2) ** precision
-        cosine, sine = fixed.cos_sin(angle, precision)
-        assert off_by(cosine, theta.cos(), precision) <= 1
-        assert off_by(sine, theta.sin(), precision) <= 1
 
 
 def test_off_by_one_would_show() -> None:
@@ -56,9 +50,7 @@ def test_off_by_one_would_show() -> None:
 
 FUNCTIONS = {
     "log": (np.log, lambda x: x.log(), [(1e-20, 1.0), (0.5, 1.0), (1 - 1e-9, 1.0)]),
-    "exp": (np.exp, lambda x: x.exp(), [(-700.0, 0.0), (-1.0, 0.0)]),
-    "cos": (np.cos, lambda x: x.cos(), [(-np.pi, np.pi), (1.5707, 1.5709)]),
-    "sin": (np.sin, lambda x: x.sin(), [(-np.pi, np.pi), (3.1415, 3.1416)]),
+    "exp": (np.exp, lambda x: x.exp(), [(-700.0, 0.0), (-18.0, 0.0), (-1.0, 0.0)]),
 }
 
 

@@ -50,7 +50,7 @@ def test_noise_has_its_distribution_and_no_other(sampler: Sampler, scale: Fracti
 @pytest.mark.parametrize("sampler", NOISES[1:], ids=lambda sampler: sampler.name)
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(7), Fraction(1 << 20)], ids=float)
 def test_successive_draws_and_low_bits_are_independent(sampler: Sampler, scale: Fraction) -> None:
-    """Sums of two successive draws have the variance of independent ones (both halves of a Box–Muller pair included)."""
+    """The signs of two successive draws, and of draws half an array apart, agree as often as they differ."""
     draws = sampler.draw(scale, DRAWS, None)
     half = draws.size // 2
     for a, b in ((draws[::2], draws[1::2]), (draws[:half], draws[half:])):

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from discreet.noise import fair_coins, lattice_gaussian, table
+from discreet.noise.bits import Workspace
 from tests.support.scripted_bits import ScriptedBits
 
 
@@ -17,5 +18,5 @@ def test_table_thresholds_bracket_the_truth_and_draws_on_them_are_refined(weight
         assert below <= finer_low[k] >> 97 <= finer_high[k] >> 97 <= above
     drawn = table.InversionTable.of(weights_at)
     words = [t << 1 for t in low[:50]]
-    sizes, _ = drawn.draw(len(words), ScriptedBits(words))
+    sizes, _ = drawn.draw(len(words), ScriptedBits(words), Workspace())
     assert all(int(size) in (k, k + 1) for k, size in enumerate(sizes))

@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet._numbers import Number, check_int, check_probability, format_decimal, format_rational, read_decimal
 from discreet.errors import BadParameter
-from discreet.noise.bits import SYSTEM, Bits, Ints
+from discreet.noise.bits import SYSTEM, Bits, Ints, check_bits
 from discreet.noise.uniform import bernoulli
 
 MAX_MEAN = 10**5
@@ -88,7 +88,7 @@ def _climb_of(eta: Fraction) -> Callable[[int], Fraction]:
 
 def _walk(end: Fraction, climb: Callable[[int], Fraction], start: int, size: int, bits: Bits | None) -> Ints:
     """Draw `size` walks: all that stand at the same k take their coins together."""
-    source = SYSTEM if bits is None else bits
+    source = SYSTEM if bits is None else check_bits(bits)
     out = np.empty(size, np.int64)
     waiting = np.arange(size)
     while waiting.size:

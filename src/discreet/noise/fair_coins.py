@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet._numbers import check_int
 from discreet.errors import BadParameter
-from discreet.noise.bits import SYSTEM, Bits, Ints, draw_in_chunks
+from discreet.noise.bits import BLOCK_SIZE, MAX_SCALAR_DRAWS, SYSTEM, Bits, Ints, Workspace, check_bits, draw_array
 from discreet.noise.table import InversionTable, Weights
 
 MAX_N = 1 << 28
@@ -20,17 +20,23 @@ def binomial(n: int, size: int, bits: Bits | None = None) -> Ints:
     >>> binomial(0, 2).tolist()
     [0, 0]
     """
-    n, source = check_int(n, "n"), SYSTEM if bits is None else bits
+    n = check_int(n, "n")
     if n > MAX_N:
         raise BadParameter("n", n, "its table would be too long", "take at most 2**28, or use a Gaussian")
     table, half, odd = _table(n), n // 2, n % 2
 
-    def draw(count: int) -> Ints:
-        distance, words = table.draw(count, source)  # from the middle: n/2, or the two integers beside it
+    def fill(out: Ints, source: Bits, workspace: Workspace) -> None:
+        # The distance is from the middle: n/2, or the two integers beside it.
+        if out.size <= MAX_SCALAR_DRAWS:
+            for i, word in enumerate(source.words(out.size).tolist()):
+                distance = table.draw_one(word, source)
+                out[i] = half - distance if word & 1 else half + distance + odd
+            return
+        distances, words = table.draw(out.size, source, workspace)
         low = (words & np.uint64(1)).view(np.int64)
-        return half + np.where(low, -distance, distance + odd)
+        out[:] = half + np.where(low, -distances, distances + odd)
 
-    return draw_in_chunks(size, draw, np.int64)
+    return draw_array(size, fill, np.int64, SYSTEM if bits is None else check_bits(bits), BLOCK_SIZE)
 
 
 @lru_cache(maxsize=8)

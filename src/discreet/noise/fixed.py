@@ -1,7 +1,7 @@
-"""Logarithm, exponential, cosine and sine with known error: assumed of NumPy's doubles, proven in fixed point.
+"""Logarithm, exponential and π with known error: assumed of NumPy's doubles, proven in fixed point.
 
-**In doubles.** NumPy chooses its kernels by processor, so the margin is wide: log, cos, sin and exp are taken to be within
-`ULPS` units in the last place of the true value of their (double) argument. The kernels measured so far stay within 1; the
+**In doubles.** NumPy chooses its kernels by processor, so the margin is wide: log and exp are taken to be within `ULPS`
+units in the last place of the true value of their (double) argument. The kernels measured so far stay within 1; the
 tests measure those of this machine against Arb, on random and on hard arguments. +, −, ×, ÷, √, floor and conversions are
 IEEE-754 correctly rounded: relative error at most `HALF_ULP`. Every exact sampler depends on these two sentences.
 
@@ -18,7 +18,7 @@ from functools import lru_cache
 ULPS = 4
 HALF_ULP = 2.0**-53
 FUNCTION_ERROR = ULPS * 2 * HALF_ULP
-"""Relative error of NumPy's log, cos, sin and exp: ULPS units of at most 2^-52 each."""
+"""Relative error of NumPy's log and exp: ULPS units of at most 2^-52 each."""
 
 GUARD_BITS = 32
 _TABLE_BITS = 7  # log splits [1, 2) into 2^7 parts
@@ -98,19 +98,3 @@ def _arctan_inverse(n: int, work: int) -> int:
         power //= n * n
         k += 2
     return total
-
-
-def cos_sin(angle: int, precision: int) -> tuple[int, int]:
-    """Return (2^P·cos θ, 2^P·sin θ), each within 1, for the θ = angle/2^P in [0, π/2]."""
-    work = precision + GUARD_BITS
-    x = angle << GUARD_BITS
-    square = x * x >> work
-    cosine = power = 1 << work
-    sine = odd = x
-    k = 1
-    while power or odd:  # fewer than work terms each, each cut by under 2 units; |θ| < 1.6 keeps terms below 2·2^work
-        power = (power * square >> work) // (k * (k + 1))
-        odd = (odd * square >> work) // ((k + 1) * (k + 2))
-        cosine, sine = (cosine - power, sine - odd) if k & 2 == 0 else (cosine + power, sine + odd)
-        k += 2
-    return round_shift(cosine), round_shift(sine)

@@ -1,34 +1,51 @@
-"""The rounded Gaussian, round(N(0, σ²)), by Box–Muller on lazily refined uniforms.
+"""The rounded Gaussian, round(N(0, σ²)): an exact normal number, scaled and correctly rounded.
 
 For an integer x, x + round(Z) = round(x + Z): rounding is post-processing of the continuous mechanism, so its whole privacy
 curve holds here too, in any dimension and for any direction of change. Only the rounding must be right, and it is exact.
 
-With U uniform on (0, 1) and θ uniform on (−π, π), σ√(−2 ln U)·cos θ and σ√(−2 ln U)·sin θ are two independent N(0, σ²).
-Both share U and θ, so a pair that one of them leaves open is refined, never drawn again.
+`noise.normal` gives X as a cell j and some bits of a lazily refined U, X = (j + U)·h. Doubles round σ·X in bulk; where the
+bound on their error does not decide it, exact integers do, with more bits of the same U: it is refined, never drawn again.
 
-**Proof** of the error bound. u = fl(w)·2^-64 from the 64 bits of U, angle φ = fl(fl(w')·c) from the 64 (signed) bits of θ,
-c = fl(π)·2^-63, r = fl(√(−2 ln u)). Keep only r in [MIN_RADIUS, MAX_RADIUS] = [2^-8, 4.5]: then u > 2^-14.7. In units of σ:
-    U: conversion (2^-53) and undrawn bits (2^-64/u) move ln u absolutely, np.log by 2^-50·|ln u|; √(−2·) divides by r.
-       Where r < 1, u > 0.6: below 2^-52.9/r. Where r ≥ 1: below 2^-52.9/r + 2^-51.5. np.log: 2^-51·r; √: 2^-53·r.
-    θ: conversion, c and product lose 3 roundings of at most π, undrawn bits 2^-61: below 2^-49.7; np.cos and np.sin
-       2^-50; times r ≤ 4.5: below 2^-46.6.
-    products: σ as a double, σ·r, times cos: 3·2^-53·4.5, below 2^-49.
-All of it is below MARGIN + INVERSE_MARGIN/r = 1.5·2^-46 + 2^-52/r. A product farther than σ times that from every
-half-integer rounds as the true value does. The others, and r outside its range (5e-5 of all), are settled in fixed point.
+**Proof** of the error bound, in units of σ. A rectangle's word gives w = 1 + u·2^-4 exactly, with the 48 bits u of U, and
+the table j/16 − 1; y = fl(w + j/16 − 1) is (j + u)/16 with one rounding, and the undrawn bits of U add less than 2^-52. The
+factor fl(16·h·σ) has one rounding, as σ is a correctly rounded rational and 16·h is a power of two; the product t has
+another. As |X| < 4 in the cells of rectangles, |t − σ·X| < 3.01·2^-53·4 + 16·h·2^-52 < 2^-49. A draw of the remainder has
+x = fl(j + fl(u))·h from 64 bits of U, and two roundings more in σ·x; as |X| ≤ 6, it errs by less than 4.01·2^-53·6 + 2^-64
+< 2^-48.4. Both are below MARGIN = 2^-48. The difference of t and the nearest integer is exact, so if it is at most
+½ − σ·MARGIN, then t rounds as σ·X does; where σ·MARGIN ≥ ½, no draw is settled so. Adding 1.5·2^52 rounds |t| < 2^51 to an
+integer, which is what the last bits of the sum hold.
 """
 
 from fractions import Fraction
-from math import isqrt, pi
+from functools import partial
+from math import ldexp
 
 import numpy as np
 
 from discreet._numbers import Number
-from discreet.noise import fixed
-from discreet.noise.bits import MAX_SCALAR_DRAWS, SPARE_BITS, SYSTEM, Bits, Ints, LazyUniform, draw_in_chunks, saturate
+from discreet.noise.bits import (
+    BLOCK_SIZE,
+    SPAN_SIZE,
+    SYSTEM,
+    Bits,
+    Ints,
+    LazyUniform,
+    Workspace,
+    check_bits,
+    draw_array,
+    saturate,
+)
 from discreet.noise.laplace import check_sampler_scale
+from discreet.noise.normal import POSITION_BITS, NormalTable, normal_table
 
-MIN_RADIUS, MAX_RADIUS = 2.0**-8, 4.5
-MARGIN, INVERSE_MARGIN = 1.5 * 2.0**-46, 2.0**-52
+MARGIN = 2.0**-48
+MAX_SINGLE_DRAWS = 4
+"""Up to this many draws are settled in integers at once: it takes less time than a dozen array operations."""
+
+_ROUNDER = 1.5 * 2.0**52
+_ROUNDER_BITS = np.float64(_ROUNDER).view(np.int64)
+_POSITION_MASK = np.uint64((1 << POSITION_BITS) - 1)
+_ONE_BITS = np.float64(1).view(np.uint64)
 
 
 def rounded_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints:
@@ -37,77 +54,79 @@ def rounded_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints
     >>> rounded_gaussian(10, 3).dtype
     dtype('int64')
     """
-    exact, source = check_sampler_scale(sigma, "sigma"), SYSTEM if bits is None else bits
-    return draw_in_chunks(size, lambda count: _draw_pairs(exact, (count + 1) // 2, source)[:count], np.int64)
+    exact = check_sampler_scale(sigma, "sigma")
+    return draw_array(size, partial(fill_rounded, exact), np.int64, SYSTEM if bits is None else check_bits(bits), SPAN_SIZE)
 
 
-def _draw_pairs(sigma: Fraction, count: int, source: Bits) -> Ints:
-    """Draw `count` Box–Muller pairs: return all first halves, then all second halves."""
-    words = source.words(2 * count)
-    radial, angular = words[:count], words[count:]
-    if count <= MAX_SCALAR_DRAWS:
-        pairs = [settle(LazyUniform(source, int(w), 64), int(a), sigma) for w, a in zip(radial, angular, strict=True)]
-        return np.array(pairs, np.int64).reshape(-1)
-    r = radial.astype(np.float64)
-    r *= 2.0**-64
-    np.maximum(r, 2.0**-64, out=r)  # settled below, as every r outside [MIN_RADIUS, MAX_RADIUS]
-    np.log(r, out=r)
-    r *= -2.0
-    np.sqrt(r, out=r)
-    unsettled = (r < MIN_RADIUS) | (r > MAX_RADIUS)
-    np.maximum(r, MIN_RADIUS, out=r)
-    scale = float(sigma)
-    slack = np.divide(scale * INVERSE_MARGIN, r)
-    r *= scale
-    angle = angular.view(np.int64).astype(np.float64)
-    angle *= pi * 2.0**-63
-    values = np.empty((2, count))
-    np.cos(angle, out=values[0])
-    np.sin(angle, out=values[1])
-    values *= r
-    rounded = np.rint(values)
-    values -= rounded
-    np.abs(values, out=values)
-    values += slack
-    near = values >= 0.5 - scale * MARGIN
-    unsettled |= near[0]
-    unsettled |= near[1]
-    out = rounded.astype(np.int64)
-    for i in unsettled.nonzero()[0]:
-        out[:, i] = settle(LazyUniform(source, int(radial[i]), 64), int(angular[i]), sigma)
-    return out.reshape(-1)
+def fill_rounded(sigma: Fraction, out: Ints, source: Bits, workspace: Workspace) -> None:
+    """Fill an array with draws of round(N(0, σ²))."""
+    table = normal_table()
+    if out.size <= MAX_SINGLE_DRAWS:
+        for i, word in enumerate(source.words(out.size).tolist()):
+            negative, cell, u = table.draw_one(word, source)
+            value = round_scaled(cell, u, sigma, table.cell_bits)
+            out[i] = -value if negative else value
+        return
+    waiting = _fill_rectangles(table, sigma, out, source, workspace)
+    while waiting.size:
+        waiting = waiting[_fill_remainder(table, sigma, out, waiting, source) :]
 
 
-def settle(u: LazyUniform, angular: int, sigma: Fraction) -> tuple[int, int]:
-    """Return (round(σ√(−2 ln U)·cos θ), round(σ√(−2 ln U)·sin θ)), computed in fixed point.
+def _fill_rectangles(table: NormalTable, sigma: Fraction, out: Ints, source: Bits, workspace: Workspace) -> Ints:
+    """Fill in the draws that are in a rectangle, and return the positions of the others."""
+    factor, limit = ldexp(float(sigma), 4 - table.cell_bits), 0.5 - float(sigma) * MARGIN
+    remainder = []
+    for start in range(0, out.size, BLOCK_SIZE):
+        part = out[start : start + BLOCK_SIZE]
+        words = workspace.words(part.size, source)
+        index = workspace.array("index", np.uint64, part.size)
+        t, rounded = (workspace.array(name, np.float64, part.size) for name in ("product", "sum"))
+        unsettled = workspace.array("unsettled", np.bool_, part.size)
+        np.right_shift(words, np.uint64(64 - table.index_bits), out=index)
+        table.bases.take(index.view(np.int64), out=t, mode="clip")  # "raise" would copy; no index is out of range
+        words &= _POSITION_MASK
+        words |= _ONE_BITS
+        t += words.view(np.float64)
+        t *= factor
+        np.add(t, _ROUNDER, out=rounded)
+        np.subtract(rounded.view(np.int64), _ROUNDER_BITS, out=part)
+        rounded -= _ROUNDER
+        t -= rounded
+        np.abs(t, out=t)
+        np.less_equal(t, limit, out=unsettled)  # false for NaN: the remainder
+        waiting = np.logical_not(unsettled, out=unsettled).nonzero()[0]
+        in_rectangle = index[waiting] < table.entries.size
+        for i in waiting[in_rectangle].tolist():
+            u = LazyUniform(source, int(words[i] & _POSITION_MASK), POSITION_BITS)
+            part[i] = round_scaled(table.entries.item(int(index[i])), u, sigma, table.cell_bits)
+        remainder.append(waiting[~in_rectangle] + start)
+    return np.concatenate(remainder)
 
-    The two leading bits of θ (in two's complement) are its quadrant; the rest is refined together with U.
-    """
-    theta = LazyUniform(u.bits, angular & (1 << 62) - 1, 62)
-    while not (pair := _try_settle(u, theta, sigma) if u.number else None):
+
+def _fill_remainder(table: NormalTable, sigma: Fraction, out: Ints, positions: Ints, source: Bits) -> int:
+    """Fill in draws of the remainder at the first positions, and return how many there were."""
+    drawn = table.draw_remainder(positions.size, source)
+    t = drawn.words.astype(np.float64)
+    t *= 2.0**-64
+    t += drawn.cells
+    t *= ldexp(float(sigma), -table.cell_bits)
+    rounded = np.rint(t)
+    t -= rounded
+    unsettled = np.abs(t, out=t) > 0.5 - float(sigma) * MARGIN
+    values = rounded.astype(np.int64)
+    for i in {*unsettled.nonzero()[0].tolist(), *drawn.refined}:
+        cell, u = drawn.refined.get(i) or (int(drawn.cells[i]), LazyUniform(source, int(drawn.words[i]), 64))
+        values[i] = round_scaled(cell, u, sigma, table.cell_bits)
+    np.negative(values, out=values, where=drawn.negative)
+    out[positions[: values.size]] = values
+    return values.size
+
+
+def round_scaled(cell: int, u: LazyUniform, sigma: Fraction, cell_bits: int) -> int:
+    """Return round(σ·(cell + U)·2^-cell_bits), saturated. U gets more bits until they determine it."""
+    while True:
+        number, unit = (cell << u.known) + u.number, sigma.denominator << u.known + cell_bits
+        below, above = ((2 * x * sigma.numerator + unit) // (2 * unit) for x in (number, number + 1))
+        if below == above:
+            return saturate(below)
         u.refine()
-        theta.refine()
-    x, y = pair
-    return ((x, y), (-y, x), (-x, -y), (y, -x))[angular >> 62]
-
-
-def _try_settle(u: LazyUniform, theta: LazyUniform, sigma: Fraction) -> tuple[int, int] | None:
-    """Return the pair if the drawn bits determine it. Intervals are in units of 2^-P, rounded outwards."""
-    precision = u.known + SPARE_BITS
-    e_low, e_high = u.neg_log(precision)
-    r_low, r_high = isqrt(2 * e_low << precision), isqrt(2 * e_high << precision) + 1
-    # Within its quadrant θ lies in [t, t + w]; cos falls and sin rises, each by at most w; each is computed within 1 unit,
-    # of an angle that is 3 units low at worst.
-    start = theta.number * (fixed.half_pi(precision) - 1) >> theta.known
-    spread = (fixed.half_pi(precision) >> theta.known) + 8
-    cosine, sine = fixed.cos_sin(start, precision)
-    first = _round_interval(r_low * max(0, cosine - spread), r_high * (cosine + spread), sigma, precision)
-    second = _round_interval(r_low * max(0, sine - spread), r_high * (sine + spread), sigma, precision)
-    return None if first is None or second is None else (first, second)
-
-
-def _round_interval(low: int, high: int, sigma: Fraction, precision: int) -> int | None:
-    """Return round(σ·x) if it is the same for every x in [low, high]/2^(2P). Ties have probability zero."""
-    bottom = sigma.denominator << (2 * precision + 1)
-    below, above = ((2 * x * sigma.numerator + (sigma.denominator << 2 * precision)) // bottom for x in (low, high))
-    return saturate(below) if below == above else None

@@ -35,8 +35,10 @@ from discreet.noise.bits import (
     Ints,
     LazyUniform,
     Words,
-    apply_signs,
-    draw_in_chunks,
+    Workspace,
+    check_bits,
+    draw_array,
+    draw_signs,
     saturate,
 )
 
@@ -60,8 +62,15 @@ def geometric(scale: Number, size: int, bits: Bits | None = None) -> Ints:
     >>> bool((geometric(2, 1000) >= 0).all())
     True
     """
-    s, source = check_sampler_scale(scale), SYSTEM if bits is None else bits
-    return draw_in_chunks(size, lambda count: _draw_floors(s, 0.0, _no_shift, count, source)[0], np.int64)
+    s = check_sampler_scale(scale)
+
+    def fill(out: Ints, source: Bits, workspace: Workspace) -> None:
+        if out.size <= MAX_SCALAR_DRAWS:
+            out[:] = [settle(LazyUniform(source, word >> 1, 63), s, _no_shift) for word in source.words(out.size).tolist()]
+        else:
+            out[:] = _draw_floors(s, 0.0, _no_shift, out.size, source)[0]
+
+    return draw_array(size, fill, np.int64, SYSTEM if bits is None else check_bits(bits))
 
 
 def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints:
@@ -70,16 +79,25 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints
     >>> discrete_laplace(5, 4).shape
     (4,)
     """
-    s, source = check_sampler_scale(scale), SYSTEM if bits is None else bits
-    kappa, shift = log(2 / (1 + exp(-1 / float(s)))), partial(_kappa, s)
-    return draw_in_chunks(size, lambda count: apply_signs(*_draw_floors(s, kappa, shift, count, source)), np.int64)
+    s = check_sampler_scale(scale)
+    shift = partial(_kappa, s)
+
+    def fill(out: Ints, source: Bits, workspace: Workspace) -> None:
+        if out.size <= MAX_SCALAR_DRAWS:
+            for i, word in enumerate(source.words(out.size).tolist()):
+                floor = settle(LazyUniform(source, word >> 1, 63), s, shift)
+                out[i] = -floor if word & 1 else floor
+        else:
+            kappa = log(2 / (1 + exp(-1 / float(s))))
+            sizes, words = _draw_floors(s, kappa, shift, out.size, source)
+            np.multiply(sizes, draw_signs(words), out=out)
+
+    return draw_array(size, fill, np.int64, SYSTEM if bits is None else check_bits(bits))
 
 
 def _draw_floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -> tuple[Ints, Words]:
     """Return ⌊s·(κ − ln V)⌋ for `count` fresh V, and the words of which the lowest bit is still unused."""
     words = source.words(count)
-    if count <= MAX_SCALAR_DRAWS:
-        return np.array([settle(LazyUniform(source, int(w) >> 1, 63), s, shift) for w in words], np.int64), words
     v = (words >> np.uint64(1)).astype(np.float64)
     v *= 2.0**-63
     unsettled = v < MIN_UNIFORM
@@ -104,9 +122,9 @@ def settle(v: LazyUniform, s: Fraction, shift: Shift) -> int:
         if v.number:
             precision = v.known + SPARE_BITS
             low, high = v.neg_log(precision)
-            ends = (low + shift(precision) - 1, high + shift(precision) + 1)
-            floor_low, floor_high = (max(0, e * s.numerator // (s.denominator << precision)) for e in ends)
-            if floor_low == floor_high:
+            kappa, unit = shift(precision), s.denominator << precision
+            floor_low = max(0, (low + kappa - 1) * s.numerator // unit)
+            if floor_low == max(0, (high + kappa + 1) * s.numerator // unit):
                 return saturate(floor_low)
         v.refine()
 
@@ -115,9 +133,14 @@ def _no_shift(precision: int) -> int:
     return 0
 
 
-@lru_cache(maxsize=64)
 def _kappa(s: Fraction, precision: int) -> int:
-    """Return 2^P·ln(2/(1+e^{-1/s})) within 1: some hundred units are lost at 40 further bits."""
+    """Return 2^P·ln(2/(1+e^{-1/s})) within 1."""
+    return _kappa_of_ratio(s.numerator, s.denominator, precision)
+
+
+@lru_cache(maxsize=64)
+def _kappa_of_ratio(top: int, bottom: int, precision: int) -> int:
+    """Return κ for s = top/bottom: some hundred units are lost at 40 further bits. (Fractions take microseconds to hash.)"""
     finer = precision + 40
-    one_plus_a = (1 << finer) + fixed.exp_neg(1 / s, finer)
+    one_plus_a = (1 << finer) + fixed.exp_neg(Fraction(bottom, top), finer)
     return fixed.round_shift((finer + 1) * fixed.ln2(finer) - fixed.log_int(one_plus_a, finer), 40)

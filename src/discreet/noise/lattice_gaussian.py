@@ -6,11 +6,12 @@ For a small σ it inverts a table. For a large σ it rejects draws of the rounde
     P_discrete(k)/P_rounded(k) ∝ 1 / ∫_{-½}^{½} e^{-t²/2σ²}·cosh(bt) dt,
 
 which is largest at k = 0. So k is accepted with probability A(0)/A(k), A(k) being that integral. As cosh(bt) ≤ cosh(b/2),
-1 − A(0)/A(k) ≤ 1 − 1/cosh(b/2) ≤ b²/8: at σ ≥ 1000 only about one draw in 10⁷ needs more than a comparison.
+1 − A(0)/A(k) ≤ 1 − 1/cosh(b/2) ≤ b²/8: at σ > 256 at most one draw in 500,000 needs A. Up to 11σ this is below 2^-12, so the
+first bits of the uniform accept all but one draw in 4,096.
 """
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count as count_from
 from math import ceil, factorial, isqrt
 
@@ -18,13 +19,27 @@ import numpy as np
 
 from discreet._numbers import Number
 from discreet.noise import fixed
-from discreet.noise.bits import MAX_SCALAR_DRAWS, SYSTEM, Bits, Ints, LazyUniform, apply_signs, draw_in_chunks
-from discreet.noise.gaussian import rounded_gaussian
+from discreet.noise.bits import (
+    BLOCK_SIZE,
+    MAX_SCALAR_DRAWS,
+    SPAN_SIZE,
+    SYSTEM,
+    Bits,
+    Ints,
+    LazyUniform,
+    Workspace,
+    check_bits,
+    draw_array,
+    draw_signs,
+)
+from discreet.noise.gaussian import MAX_SINGLE_DRAWS, fill_rounded
 from discreet.noise.laplace import check_sampler_scale
 from discreet.noise.table import InversionTable, Weights
-from discreet.noise.uniform import Coins
 
-MAX_TABLE_SIGMA = 1 << 10
+MAX_TABLE_SIGMA = 1 << 8
+CLOSE_BITS = 12
+CLOSE = np.uint16((1 << 16) - (1 << 16 - CLOSE_BITS))
+"""The least number of 16 bits of which the first `CLOSE_BITS` are ones."""
 
 
 def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints:
@@ -33,11 +48,21 @@ def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Int
     >>> discrete_gaussian(Fraction(1, 100), 3).tolist()
     [0, 0, 0]
     """
-    exact, source = check_sampler_scale(sigma, "sigma"), SYSTEM if bits is None else bits
-    if exact.numerator <= exact.denominator * MAX_TABLE_SIGMA:
-        table = _table(exact)
-        return draw_in_chunks(size, lambda count: apply_signs(*table.draw(count, source)), np.int64)
-    return draw_in_chunks(size, lambda count: _draw_by_rejection(exact, count, source), np.int64)
+    exact, source = check_sampler_scale(sigma, "sigma"), SYSTEM if bits is None else check_bits(bits)
+    if exact.numerator > exact.denominator * MAX_TABLE_SIGMA:
+        return draw_array(size, partial(_fill_by_rejection, exact), np.int64, source, SPAN_SIZE)
+    table = _table(exact)
+
+    def fill(out: Ints, source: Bits, workspace: Workspace) -> None:
+        if out.size <= MAX_SCALAR_DRAWS:
+            for i, word in enumerate(source.words(out.size).tolist()):
+                size = table.draw_one(word, source)
+                out[i] = -size if word & 1 else size
+            return
+        sizes, words = table.draw(out.size, source, workspace)
+        np.multiply(sizes, draw_signs(words), out=out)
+
+    return draw_array(size, fill, np.int64, source, BLOCK_SIZE)
 
 
 @lru_cache(maxsize=32)
@@ -61,31 +86,38 @@ def weights(variance: Fraction, bits: int) -> Weights:
     return Weights(values, lost + ceil((values[-1] + lost) * variance / last))
 
 
-def _draw_by_rejection(sigma: Fraction, count: int, source: Bits) -> Ints:
-    out = rounded_gaussian(sigma, count, source)
+def _fill_by_rejection(sigma: Fraction, out: Ints, source: Bits, workspace: Workspace) -> None:
+    fill_rounded(sigma, out, source, workspace)
     rejected = _draw_rejections(out, sigma, source)
-    if rejected.any():
-        out[rejected] = _draw_by_rejection(sigma, int(rejected.sum()), source)
-    return out
+    if rejected:
+        again = np.empty(len(rejected), np.int64)
+        _fill_by_rejection(sigma, again, source, workspace)
+        out[rejected] = again
 
 
-def _draw_rejections(values: Ints, sigma: Fraction, source: Bits) -> Coins:
-    """Decide for each value whether it is rejected.
+def _draw_rejections(values: Ints, sigma: Fraction, source: Bits) -> list[int]:
+    """Return the positions of the values that are rejected: those with U ≥ A(0)/A(k).
 
-    In doubles the bound b²/8 ≥ 1 − A(0)/A(k) is raised by 2% and by 2^-50 to cover every rounding.
+    The first 16 bits of every U are drawn. Unless `CLOSE_BITS` of them are ones, U < 1 − 2^-CLOSE_BITS, and a value with
+    b²/8 ≤ 2^-CLOSE_BITS is accepted. The others get the rest of a word, which is compared with 1 − b²/8 in integers.
     """
-    words = source.words(values.size)
-    if values.size <= MAX_SCALAR_DRAWS:
-        top, bottom = 8 * sigma.numerator**4, sigma.denominator**4
-        drawn = zip(values.tolist(), words.tolist(), strict=True)
-        rejected = np.array([(k * k * bottom << 64) > top * ((1 << 64) - 1 - w) for k, w in drawn], np.bool_)
+    if values.size <= MAX_SINGLE_DRAWS:
+        words = dict(enumerate(source.words(values.size).tolist()))
     else:
-        bound = values * (1.01 * 2.0**32 / (8**0.5 * float(sigma) ** 2))
-        bound *= bound
-        bound += words
-        rejected = bound >= 2.0**64 - 2.0**14
-    for i in rejected.nonzero()[0]:
-        rejected[i] = not accept(LazyUniform(source, int(words[i]), 64), int(values[i]), sigma**2)
+        coins = source.words(-(-values.size // 4)).view(np.uint16)[: values.size]
+        largest = isqrt(sigma.numerator**4 * 8 >> CLOSE_BITS) // sigma.denominator**2
+        close = (coins >= CLOSE).nonzero()[0].tolist()
+        if max(int(values.max()), -int(values.min())) > largest:
+            close = sorted({*close, *(np.abs(values) > largest).nonzero()[0].tolist()})
+        rest = (source.words(len(close)) >> np.uint64(16)).tolist()
+        words = {i: int(coins[i]) << 48 | more for i, more in zip(close, rest, strict=True)}
+    top, bottom = 8 * sigma.numerator**4, sigma.denominator**4
+    rejected = []
+    for i, word in words.items():
+        k = int(values[i])
+        surely_accepted = (k * k * bottom << 64) <= top * ((1 << 64) - 1 - word)
+        if not surely_accepted and not accept(LazyUniform(source, word, 64), k, sigma**2):
+            rejected.append(i)
     return rejected
 
 

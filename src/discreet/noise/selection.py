@@ -7,7 +7,7 @@ Doubles with an error bound settle most selections; the candidates that remain a
 their U until one key is the largest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from math import inf
@@ -15,10 +15,10 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import Number, check_positive, nearest_float, to_rational
+from discreet._numbers import Number, check_positive, to_rational
 from discreet.errors import BadParameter
 from discreet.noise import fixed
-from discreet.noise.bits import SYSTEM, Bits, LazyUniform
+from discreet.noise.bits import SYSTEM, Bits, LazyUniform, check_bits
 
 MAX_DEFICIT = 1e9
 
@@ -45,28 +45,36 @@ def select(
     >>> select([0, 1000, 0], rate=1)
     1
     """
-    exact = [to_rational(score, "score") for score in scores]
+    exact = [score if type(score) is int else to_rational(score, "score") for score in scores]
     if not exact:
         raise BadParameter("scores", "empty", "no candidate to choose", "give at least one candidate")
-    steepness, best, source = check_positive(rate, "rate"), max(exact), SYSTEM if bits is None else bits
-    deficits = [steepness * (best - score) for score in exact]
+    steepness, best, source = check_positive(rate, "rate"), max(exact), SYSTEM if bits is None else check_bits(bits)
     words = source.words(len(exact))
-    low, high = _float_key_bounds(deficits, words, rule)
+    low, high = _float_key_bounds([_to_float(best - score, steepness) for score in exact], words, rule)
     candidates = np.flatnonzero(high >= low.max())
     if candidates.size == 1:
         return int(candidates[0])
-    return settle({int(i): LazyUniform(source, int(words[i]), 64) for i in candidates}, deficits, rule)
+    deficits = {int(i): steepness * (best - exact[i]) for i in candidates}
+    return settle({i: LazyUniform(source, int(words[i]), 64) for i in deficits}, deficits, rule)
+
+
+def _to_float(gap: int | Fraction, rate: Fraction) -> float:
+    """Return the double that is nearest to gap · rate; ∞ past the largest one. Python divides integers correctly rounded."""
+    try:
+        return gap.numerator * rate.numerator / (gap.denominator * rate.denominator)
+    except OverflowError:
+        return inf
 
 
 def _float_key_bounds(
-    deficits: list[Fraction], words: NDArray[np.uint64], rule: SelectionRule
+    deficits: list[float], words: NDArray[np.uint64], rule: SelectionRule
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return intervals around the keys, in doubles.
+    """Return intervals around the keys, in doubles; each deficit is the nearest double.
 
     With E = −ln U, conversion and undrawn bits move E by 2^-53 + 2^-64/u, and np.log by its ulps. For Gumbel's trick the
     relative error of E is the absolute one of ln E. All bounds are doubled to cover their own rounding.
     """
-    x = -np.array([min(nearest_float(d), MAX_DEFICIT) for d in deficits])
+    x = -np.minimum(deficits, MAX_DEFICIT)
     u = np.maximum(words.astype(np.float64), 0.5) * 2.0**-64
     e = np.maximum(-np.log(u), 2.0**-64)
     error = fixed.HALF_ULP + 2.0**-64 / u + fixed.FUNCTION_ERROR * e
@@ -80,7 +88,7 @@ def _float_key_bounds(
     return lower, x + key + error
 
 
-def settle(candidates: dict[int, LazyUniform], deficits: list[Fraction], rule: SelectionRule) -> int:
+def settle(candidates: dict[int, LazyUniform], deficits: Mapping[int, Fraction], rule: SelectionRule) -> int:
     """Return the candidate with the largest key. Keys are equal with probability zero, so refining ends."""
     while True:
         intervals = {i: _exact_key_bounds(u, deficits[i], rule) for i, u in candidates.items()}

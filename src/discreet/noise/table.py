@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.noise.bits import Bits, Ints, LazyUniform, Words
+from discreet.noise.bits import Bits, Ints, LazyUniform, Words, Workspace
 
 GUIDE_BITS = 16
 
@@ -68,19 +68,28 @@ class InversionTable:
         after = np.searchsorted(low, last, "right")  # thresholds that may lie in it or below
         return cls(weights_at, low, high, np.where(before == after, before, -1).astype(np.int32))
 
-    def draw(self, count: int, source: Bits) -> tuple[Ints, Words]:
-        """Return `count` values of |X|, and the words of which the lowest bit is still unused."""
-        words = source.words(count)
-        v = words >> np.uint64(1)
-        out = self.guide[(v >> np.uint64(63 - GUIDE_BITS)).view(np.int64)].astype(np.int64)
-        mixed = (out < 0).nonzero()[0]
+    def draw_one(self, word: int, source: Bits) -> int:
+        """Return the |X| that a word chooses. Its lowest bit is still unused."""
+        size: int = self.guide.item(word >> 64 - GUIDE_BITS)
+        return size if size >= 0 else int(self._search(np.array([word], np.uint64), source)[0])
+
+    def draw(self, count: int, source: Bits, workspace: Workspace) -> tuple[NDArray[np.int32], Words]:
+        """Return `count` values of |X|, and the words of which the lowest bit is still unused. The next call reuses both."""
+        words = workspace.words(count, source)
+        out, unsettled = workspace.array("size", np.int32, count), workspace.array("unsettled", np.bool_, count)
+        index = np.right_shift(words, np.uint64(64 - GUIDE_BITS), out=workspace.array("index", np.uint64, count))
+        self.guide.take(index.view(np.int64), out=out, mode="clip")  # "raise" would copy; no index is out of range
+        mixed = np.less(out, 0, out=unsettled).nonzero()[0]
         if mixed.size:
-            some = v[mixed]
-            before, after = np.searchsorted(self.high, some, "left"), np.searchsorted(self.low, some, "right")
-            out[mixed] = before
-            for i in mixed[before != after]:
-                out[i] = settle(LazyUniform(source, int(v[i]), 63), self.weights_at)
+            out[mixed] = self._search(words[mixed], source)
         return out, words
+
+    def _search(self, words: Words, source: Bits) -> Ints:
+        v = words >> np.uint64(1)
+        sizes, after = np.searchsorted(self.high, v, "left"), np.searchsorted(self.low, v, "right")
+        for i in (sizes != after).nonzero()[0]:
+            sizes[i] = settle(LazyUniform(source, int(v[i]), 63), self.weights_at)
+        return sizes
 
 
 def settle(v: LazyUniform, weights_at: WeightFunction) -> int:

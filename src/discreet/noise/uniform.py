@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet._numbers import Number, check_int, format_rational, to_rational
 from discreet.errors import BadParameter
 from discreet.noise import fixed
-from discreet.noise.bits import SYSTEM, Bits, Ints, LazyUniform, ProbabilityBounds, draw_in_chunks
+from discreet.noise.bits import SYSTEM, Bits, Ints, LazyUniform, ProbabilityBounds, Workspace, check_bits, draw_array
 
 Coins: TypeAlias = NDArray[np.bool_]
 
@@ -24,17 +24,16 @@ def uniform_below(bound: int, size: int, bits: Bits | None = None) -> Ints:
     bound = check_int(bound, "bound", 1)
     if bound > 1 << 63:
         raise BadParameter("bound", bound, "the results are int64", "take at most 2**63")
-    source = SYSTEM if bits is None else bits
     # Words at or above the largest multiple of `bound` are drawn again: what remains is uniform by symmetry.
     last = np.uint64((1 << 64) - (1 << 64) % bound - 1)
 
-    def draw(count: int) -> Ints:
-        words = source.words(count)
+    def fill(out: Ints, source: Bits, workspace: Workspace) -> None:
+        words = workspace.words(out.size, source)
         while (again := np.flatnonzero(words > last)).size:
             words[again] = source.words(again.size)
-        return (words % np.uint64(bound)).astype(np.int64)
+        np.remainder(words, np.uint64(bound), out=out.view(np.uint64))
 
-    return draw_in_chunks(size, draw, np.int64)
+    return draw_array(size, fill, np.int64, SYSTEM if bits is None else check_bits(bits))
 
 
 def bernoulli(p: Number, size: int, bits: Bits | None = None) -> Coins:
@@ -69,17 +68,15 @@ def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
 
 def flip_coins(p: ProbabilityBounds, size: int, bits: Bits | None = None) -> Coins:
     """Draw `size` coins, each True if U < p. A first word settles nearly all; the others get more bits."""
-    source = SYSTEM if bits is None else bits
     low, high = p(64)
     if low >= 1 << 64:
         return np.ones(check_int(size, "size"), np.bool_)
     heads_below, tails_from = np.uint64(low), min(high, (1 << 64) - 1)
 
-    def draw(count: int) -> Coins:
-        words = source.words(count)
-        heads = words < heads_below
+    def fill(heads: Coins, source: Bits, workspace: Workspace) -> None:
+        words = workspace.words(heads.size, source)
+        np.less(words, heads_below, out=heads)
         for i in ((words >= heads_below) & (words <= np.uint64(tails_from))).nonzero()[0]:
             heads[i] = LazyUniform(source, int(words[i]), 64).is_below(p)
-        return heads
 
-    return draw_in_chunks(size, draw, np.bool_)
+    return draw_array(size, fill, np.bool_, SYSTEM if bits is None else check_bits(bits))
