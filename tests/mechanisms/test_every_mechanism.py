@@ -1,6 +1,9 @@
 """Every mechanism at every parameter: an answer or a refusal that says what to do, never another exception."""
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from inspect import isfunction, signature
 from math import inf, isnan
 from typing import Any
 
@@ -19,12 +22,14 @@ from discreet import (
     Sensitivity,
     Threshold,
     TruncatedGeometric,
+    noise,
     pure,
     zcdp,
 )
 from discreet._numbers import to_rational
 from discreet.accounting import delta, epsilon
 from discreet.errors import DiscreetError
+from discreet.mechanisms.unsafe import FloatLaplace
 from tests.support.every_mechanism import HUGE, MAKERS, SCALES, TINY
 
 
@@ -112,3 +117,37 @@ def test_events_have_the_stated_guarantees() -> None:
     assert pure(Exponential.for_epsilon(1, 1).event(1)) == 1
     assert pure(Exponential.for_epsilon(1, 1, monotone=True).event(1, monotone=True)) == 1
     assert zcdp(Exponential.for_epsilon(1, 1).event(1)) == Fraction(1, 8)
+
+
+RELEASES: dict[str, Callable[[Any], Any]] = {
+    **{name: partial(make(Fraction(1, 3)).release, [0, 1]) for name, make in MAKERS.items()},
+    "Laplace, one number": partial(Laplace(2).release, 120),
+    "Laplace, on a grid": partial(Laplace(2).release, 120.5, grid=0.5),
+    "Binomial": partial(Binomial(100).release, [0, 1]),
+    "FloatLaplace": partial(FloatLaplace(1).release, np.array([1.0])),
+    "discrete_laplace": partial(noise.discrete_laplace, 2, 3),
+    "geometric": partial(noise.geometric, 2, 3),
+    "rounded_gaussian": partial(noise.rounded_gaussian, 2, 3),
+    "discrete_gaussian": partial(noise.discrete_gaussian, 2, 3),
+    "binomial": partial(noise.binomial, 2, 3),
+    "bernoulli": partial(noise.bernoulli, Fraction(1, 3), 3),
+    "bernoulli_exp": partial(noise.bernoulli_exp, 2, 3),
+    "uniform_below": partial(noise.uniform_below, 3, 3),
+    "poisson": partial(noise.poisson, 2, 3),
+    "truncated_negative_binomial": partial(noise.truncated_negative_binomial, 1, Fraction(1, 3), 3),
+    "select": partial(noise.select, [0, 1], 1, noise.SelectionRule.EXPONENTIAL),
+}
+
+
+@pytest.mark.parametrize("wrong", [10, 0, "10", [1, 2], np.random.default_rng(1)], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", RELEASES)
+def test_what_is_no_source_of_bits_is_refused_and_an_array_is_named(name: str, wrong: Any) -> None:
+    """A second number is taken for a number of draws."""
+    with pytest.raises(BadParameter, match=r"bits is .*: not a source of bits\. Leave it out; .* give an array"):
+        RELEASES[name](wrong)
+
+
+def test_every_sampler_is_among_them() -> None:
+    functions = {name for name in noise.__all__ if isfunction(getattr(noise, name))}
+    samplers = {name for name in functions if "bits" in signature(getattr(noise, name)).parameters}
+    assert samplers <= RELEASES.keys()

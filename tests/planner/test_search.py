@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import inf
 from typing import Any
 
@@ -15,8 +15,8 @@ from discreet import Count, Histogram, Mean, Proportion, RandomizedResponse, Sum
 from discreet._numbers import smallest_where
 from discreet.mechanisms import Laplace
 from discreet.mechanisms.textbook_accuracy import gaussian_wins_from
-from discreet.planner import PlannerQuery
-from discreet.planner.mechanisms import CENTRAL_MECHANISMS, LOCAL_MECHANISM, Mechanism
+from discreet.planner import PlannerQuery, mechanisms
+from discreet.planner.mechanisms import CENTRAL_MECHANISMS, LOCAL_MECHANISM, LocalMechanism, Mechanism
 from discreet.planner.search import round_up, solve_epsilon, solve_n
 from discreet.planner.task import ErrorMetric, Goal, Task, is_real, resolve_neighbours
 from discreet.query.calibrate import MAX_EPSILON
@@ -74,6 +74,37 @@ def test_an_error_that_an_epsilon_gives_costs_no_more_than_it(
     back = solve_epsilon(mechanism, task, Goal(found, False, None), n) if found else Fraction(0)
     assert back is not None
     assert back <= round_up(cost) * Fraction(1002, 1000)  # a unit of the fourth digit
+
+
+def find_other_verdicts(query: PlannerQuery, cost: Fraction, n: int, queries: int) -> list[ErrorMetric]:
+    """The metrics by which a goal just at the predicted error is not met, or one just below it is."""
+    found = []
+    for metric in ErrorMetric:
+        task = make_task(query, queries, metric)
+        error = LOCAL_MECHANISM.predict_accuracy(task, cost, n).get(metric)
+        at, below = (LOCAL_MECHANISM.is_within(task, cost, n, each) for each in (error, error * (1 - Fraction(1, 10**12))))
+        found += [metric] * (not at or below)
+    return found
+
+
+@given(st.sampled_from(ALL), costs, people, st.integers(1, 4))
+@PROPERTIES
+def test_randomised_response_is_within_what_it_predicts_and_no_less(
+    query: PlannerQuery, cost: Fraction, n: int, queries: int
+) -> None:
+    assert find_other_verdicts(query, cost, n, queries) == []
+
+
+def test_a_mutant_that_looks_at_one_true_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    every, is_within = mechanisms._report_errors, LocalMechanism.is_within
+
+    def look_at_one(self: LocalMechanism, *given: Any) -> bool:
+        with monkeypatch.context() as patched:
+            patched.setattr(mechanisms, "_report_errors", lambda *wanted: islice(every(*wanted), 1))
+            return is_within(self, *given)
+
+    monkeypatch.setattr(LocalMechanism, "is_within", look_at_one)
+    assert any(find_other_verdicts(Histogram(9), Fraction(1), n, 1) for n in (30, 100, 1000))
 
 
 @given(st.sampled_from(MECHANISMS), st.sampled_from(SIZED), errors, costs, st.sampled_from(ErrorMetric))

@@ -41,6 +41,7 @@ from discreet.local.oracles import (
     list_public_functions,
 )
 from discreet.noise import SYSTEM, Bits, bernoulli, uniform_below
+from discreet.noise.bits import check_bits
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 """Reports: one array for each of `oracle.fields`."""
@@ -65,7 +66,7 @@ def encode_many(oracle: SetOracle, values: Any, bits: Bits | None = None) -> Col
     Raises:
         BadParameter: a value is not an integer of the oracle's.
     """
-    held, source = check_values(oracle, values), SYSTEM if bits is None else bits
+    held, source = check_values(oracle, values), SYSTEM if bits is None else check_bits(bits)
     names = [field.name for field in oracle.fields]
     if isinstance(oracle, Unary):
         matrix = _encode_unary(oracle, held, source)

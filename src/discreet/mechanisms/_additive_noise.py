@@ -80,10 +80,11 @@ def add_noise(values: Values, sampler: Sampler, scale: Fraction, bits: Bits | No
         steps, add = scale, add_saturating
     else:
         raise BadParameter("grid", grid, "integers stay on the grid of 1", "leave it out, or give floats")
-    flat, out = array.reshape(-1), np.empty(array.size, np.int64 if array.dtype == np.int64 else np.float64)
+    flat, noise = array.reshape(-1), sampler(steps, array.size, bits)
+    out = noise if array.dtype == np.int64 else noise.view(np.float64)  # the result takes the place of the noise
     for start in range(0, flat.size, BLOCK_SIZE):  # in blocks, so that memory beyond the result stays small
-        block = flat[start : start + BLOCK_SIZE]
-        out[start : start + BLOCK_SIZE] = add(block, sampler(steps, block.size, bits))
+        block = slice(start, start + BLOCK_SIZE)
+        out[block] = add(flat[block], noise[block])
     return restore(out.reshape(array.shape))
 
 

@@ -17,6 +17,7 @@ from discreet.errors import BadParameter, BadValues
 from discreet.events import BinomialEvent
 from discreet.mechanisms._additive_noise import Values, add_saturating, max_error_by_table, read_values
 from discreet.noise import Bits, binomial
+from discreet.noise.bits import saturate
 from discreet.noise.fair_coins import MAX_N, weights
 from discreet.units import Sensitivity, to_sensitivity
 
@@ -61,6 +62,8 @@ class Binomial:
 
     def release(self, values: Values, bits: Bits | None = None) -> Any:
         """Return `values`, which are integers, plus noise, in the same form."""
+        if type(values) is int:
+            return saturate(saturate(values) + int(binomial(self.n, 1, bits)[0]) - self.n // 2)
         array, restore = read_values(values)
         if array.dtype != np.int64:
             raise BadValues("are not integers", "this mechanism is for counts; use Gaussian for reals")

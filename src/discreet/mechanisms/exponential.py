@@ -52,7 +52,8 @@ class Exponential:
         listed = scores.ndim > 0 if isinstance(scores, np.ndarray) else isinstance(scores, Sequence)
         if not listed or isinstance(scores, str) or len(scores) == 0:
             raise BadValues("are no list of scores", "give one score for each candidate, and at least one")
-        return select([_read_score(score) for score in scores], self.rate, self.rule, bits)
+        exact = [score if type(score) is int else _read_score(score) for score in scores]
+        return select(exact, self.rate, self.rule, bits)
 
     def event(
         self, sensitivity: Sensitivity | Number, grid: Number = 1, *, monotone: bool = False

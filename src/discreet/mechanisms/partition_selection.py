@@ -34,7 +34,7 @@ from discreet.errors import BadParameter, BadValues
 from discreet.events import OptimalPartitionSelectionEvent, ThresholdEvent
 from discreet.mechanisms._additive_noise import Values, add_saturating, max_error, read_values, tail_per_error
 from discreet.noise import SYSTEM, Bits, discrete_laplace
-from discreet.noise.bits import Ints, LazyUniform
+from discreet.noise.bits import Ints, LazyUniform, check_bits
 from discreet.units import Sensitivity, to_sensitivity
 
 
@@ -132,7 +132,7 @@ class OptimalPartitionSelection:
     def release(self, values: Values, bits: Bits | None = None) -> Any:
         """Return for each count whether its key may be shown; never for a count of 0."""
         counts, restore = read_counts(values)
-        table, source = selection_probabilities(self.epsilon, self.delta), SYSTEM if bits is None else bits
+        table, source = selection_probabilities(self.epsilon, self.delta), SYSTEM if bits is None else check_bits(bits)
         precision = probability_bits(self.delta)
         leading = np.array([probability >> (precision - 64) for probability in table], np.uint64)
         words = source.words(counts.size).reshape(counts.shape)

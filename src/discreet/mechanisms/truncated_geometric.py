@@ -46,6 +46,9 @@ class TruncatedGeometric:
 
         The values are clamped first, which moves no two of them apart, and so is the result.
         """
+        if type(values) is int:
+            noisy = min(max(values, self.lower), self.upper) + int(discrete_laplace(self.scale, 1, bits)[0])
+            return min(max(noisy, self.lower), self.upper)
         array, restore = read_values(values)
         if array.dtype != np.int64:
             raise BadValues("are not integers", "this mechanism is for counts; use Laplace for reals")

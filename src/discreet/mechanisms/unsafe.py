@@ -17,6 +17,7 @@ from discreet._numbers import Number, check_int, check_positive, check_probabili
 from discreet.events import Claim
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import SYSTEM, Bits, bernoulli
+from discreet.noise.bits import check_bits
 from discreet.units import Sensitivity, to_sensitivity
 
 
@@ -108,7 +109,7 @@ class FloatLaplace:
     def release(self, values: NDArray[np.float64], bits: Bits | None = None) -> NDArray[np.float64]:
         """Return x ± scale·ln U with a 53-bit U, in floating point."""
         array = np.asarray(values, np.float64)
-        words = (SYSTEM if bits is None else bits).words(array.size).reshape(array.shape)
+        words = (SYSTEM if bits is None else check_bits(bits)).words(array.size).reshape(array.shape)
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53
         noise: NDArray[np.float64] = np.where(words & np.uint64(1), self.scale, -self.scale) * np.log(uniform)
         return array + noise

@@ -11,7 +11,7 @@ estimate stays unbiased. Of n people h report 1 with probability p, the others w
 Bin(h, p) + Bin(n − h, q). Its distribution is computed exactly, over 9 standard deviations.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -213,12 +213,20 @@ class LocalMechanism:
         """Return the error at the least favourable true answers. The cells of a histogram are joined by the union bound."""
         assert n is not None
         response = self.build_noise(task, epsilon)
-        joint_tail = tail_per_error(task.confidence, task.queries) * task.queries / task.answers
-        each, largest = (
-            _worst_report_error(response, task, n, tail) for tail in (tail_per_error(task.confidence, 1), joint_tail)
-        )
-        unit = _estimate_per_report(response, task) / (n if task.divides_by_n else 1)
+        each, largest = (max(_report_errors(response, task, n, _tail(task, metric))) for metric in _QUANTILES)
+        unit = _estimate_unit(response, task, n)
         return Accuracy(each * unit, largest * unit, Fraction(_worst_deviation(response, task, n)) * unit)
+
+    def is_within(self, task: Task, epsilon: Fraction, n: int, allowed: Fraction) -> bool:
+        """Whether the error by the task's metric, as `predict_accuracy` gives it, is at most this.
+
+        It computes no other error, and stops at the first true answer whose error is larger.
+        """
+        response = self.build_noise(task, epsilon)
+        reports = allowed / _estimate_unit(response, task, n)
+        if task.metric is ErrorMetric.RMSE:
+            return Fraction(_worst_deviation(response, task, n)) <= reports
+        return all(error <= reports for error in _report_errors(response, task, n, _tail(task, task.metric)))
 
     def textbook_half_width(self, task: Task, epsilon: Fraction, n: int | None) -> float | None:
         """Return Hoeffding's bound [S4, ex. 2.5], with 1 − confidence divided equally over the answers."""
@@ -237,13 +245,23 @@ def _value_width(task: Task) -> Fraction:
     return query.upper - query.lower if isinstance(query, Sum | Mean) else Fraction(1)
 
 
-def _estimate_per_report(response: RandomizedResponse, task: Task) -> Fraction:
-    """Return how far one report moves the estimate."""
-    return _value_width(task) / (response.truth - response.other)
+def _estimate_unit(response: RandomizedResponse, task: Task, n: int) -> Fraction:
+    """Return how far one report of n moves the estimate."""
+    return _value_width(task) / (response.truth - response.other) / (n if task.divides_by_n else 1)
 
 
-def _worst_report_error(response: RandomizedResponse, task: Task, n: int, tail: float) -> Fraction:
-    """Return the quantile of |reports − mean| at the least favourable true answers.
+_QUANTILES = (ErrorMetric.EACH, ErrorMetric.LARGEST)
+
+
+def _tail(task: Task, metric: ErrorMetric) -> float:
+    """Return how likely a larger error of one answer, or of one of all answers, may be."""
+    if metric is ErrorMetric.EACH:
+        return tail_per_error(task.confidence, 1)
+    return tail_per_error(task.confidence, task.queries) * task.queries / task.answers
+
+
+def _report_errors(response: RandomizedResponse, task: Task, n: int, tail: float) -> Iterator[Fraction]:
+    """Yield quantiles of |reports − mean|, among them the one at the least favourable true answers.
 
     Bits of values: among all distributions with a given mean the binomial has the least mass in any interval around it
     [Hoe56, Thm 5], and it occurs where all people have the same value; it is widest where a report is a fair coin.
@@ -252,11 +270,13 @@ def _worst_report_error(response: RandomizedResponse, task: Task, n: int, tail: 
     shares = (0, 4, 8) if n > MAX_NINE_SHARES_N else range(9)
     if isinstance(task.query, Sum | Mean):
         centres = [q + (p - q) * i / 16 for i in shares]
-        return Fraction(max(report_deviation_quantile(n, n, centre, 0.5, tail) for centre in centres) + 1)
+        yield from (Fraction(report_deviation_quantile(n, n, centre, 0.5, tail) + 1) for centre in centres)
+        return
     last = n // 2 if response.choices == 2 else n  # two choices are each other's mirror image
     if n <= MAX_EXHAUSTIVE_N:
-        return Fraction(max(report_deviation_quantile(n, h, p, q, tail) for h in range(last + 1)))
-    return Fraction(max(report_deviation_quantile(n, last * i // 8, p, q, tail) for i in shares) + 1)
+        yield from (Fraction(report_deviation_quantile(n, h, p, q, tail)) for h in range(last + 1))
+    else:
+        yield from (Fraction(report_deviation_quantile(n, last * i // 8, p, q, tail) + 1) for i in shares)
 
 
 def _worst_deviation(response: RandomizedResponse, task: Task, n: int) -> float:

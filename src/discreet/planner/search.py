@@ -30,6 +30,9 @@ _POWERS = [1 << i for i in range(MAX_EPSILON.bit_length())]
 def meets_goal(mechanism: Mechanism, task: Task, goal: Goal, epsilon: Fraction, n: int | None) -> bool:
     """Whether the error at this ε, with n people, is within the goal."""
     try:
+        if isinstance(mechanism, LocalMechanism):
+            assert n is not None
+            return mechanism.is_within(task, epsilon, n, goal.allowed_error(task.query, n))
         accuracy = mechanism.predict_accuracy(task, epsilon, n)
     except BadParameter:  # noise too wide or too narrow to be drawn
         return False

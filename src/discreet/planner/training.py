@@ -37,7 +37,7 @@ from discreet.accounting.training import (
 )
 from discreet.errors import BadParameter
 from discreet.events import Event
-from discreet.mechanisms.calibrate import find_smallest_scale, guess_scale
+from discreet.mechanisms.calibration import find_smallest_scale, guess_scale
 
 SIGMA_DIGITS = 6
 """To how many digits a σ is rounded up."""
@@ -164,7 +164,7 @@ class TrainingPlan:
         return f"Training with DP-SGD: {question[self.unknown]}"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        header = ["noise multiplier σ", "rate q", "steps T", "epochs", f"certified ε at δ = {self.delta:g}"]
+        header = ["noise multiplier σ", "rate q", "steps T", "epochs", f"certified ε at δ = {format_up(self.delta, 6)}"]
         interval = f"[{format_down(self.bounds.lower, 6)}, {format_up(self.bounds.upper, 6)}]"
         sigma = format_decimal(self.exact_sigma)
         return header, [[sigma, str(self.rate), f"{self.steps:,}", f"{float(self.epochs):.5g}", interval]]
@@ -174,7 +174,7 @@ class TrainingPlan:
             "sigma": f"Use σ = {format_decimal(self.exact_sigma)}: noise of standard deviation σ·C on the sum of gradients "
             "clipped to the norm C.",
             "epsilon": f"This run costs ε = {format_up(self.epsilon)}.",
-            "steps": f"{self.steps:,} steps fit, which are {format_down(self.epochs)} epochs.",
+            "steps": f"{self.steps:,} steps fit, which are {float(self.epochs):.5g} epochs.",
         }
         return [
             found[self.unknown],
