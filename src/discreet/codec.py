@@ -7,6 +7,7 @@ refused: an event of which a part is ignored would be charged wrongly.
 
 import json
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -64,8 +65,10 @@ def to_wire(value: Any) -> Any:
     >>> to_wire(Fraction(1, 3))
     '1/3'
     """
-    if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() < MAX_RATIONAL_BITS:
-        return f"{value.numerator}/{value.denominator}"
+    if isinstance(value, Fraction):
+        top, bottom = value.as_integer_ratio()
+        if top.bit_length() + bottom.bit_length() < MAX_RATIONAL_BITS:
+            return f"{top}/{bottom}"
     raise BadEventEncoding(f"no wire form for this {type(value).__name__}", "state it with fewer digits")
 
 
@@ -77,6 +80,12 @@ def from_wire(kind: type, text: Any) -> Any:
     """
     if kind is not Fraction or not isinstance(text, str) or len(text) > MAX_RATIONAL_BITS // 3:
         raise msgspec.ValidationError(f"this is no {kind.__name__}")
+    return _parse_rational(text)
+
+
+@lru_cache(maxsize=1024)
+def _parse_rational(text: str) -> Fraction:
+    """Parse "n/d". The costs and scales of a long ledger repeat."""
     top, slash, bottom = text.partition("/")
     if not slash or not top.removeprefix("-").isdecimal() or not bottom.isdecimal() or not int(bottom):
         raise msgspec.ValidationError('a rational is written "n/d"')

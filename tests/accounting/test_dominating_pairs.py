@@ -3,8 +3,8 @@ with several norms meet all of them.
 """
 
 from fractions import Fraction
-from itertools import pairwise, product
-from math import exp, floor
+from itertools import combinations_with_replacement, pairwise, product
+from math import exp, floor, isqrt
 from random import Random
 
 import numpy as np
@@ -13,7 +13,8 @@ from flint import arb
 
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalPartitionSelection, Threshold, TruncatedGeometric
 from discreet.accounting import compare_guarantees
-from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.curve import DiscreteCurve, delta, epsilon
+from discreet.accounting.pld.gaussian import DiscreteGaussianPld
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import find_attained_change, max_squared_length
 from discreet.errors import BadParameter
@@ -324,3 +325,43 @@ def test_continuous_laplace_noise_covers_every_change_within_its_norms(at: float
         least = max(least, float(np.maximum(0, p - exp(at) * q).sum()))
     assert least <= found.upper
     assert found.lower <= least + 2e-3  # bins reveal a little less
+
+
+WHOLE_NORMS = [
+    Sensitivity(l2_squared=5),
+    Sensitivity(l2_squared=9),
+    Sensitivity(l0=3, l2_squared=9, linf=2),
+    Sensitivity(l1=4, l2_squared=8),
+    Sensitivity(l0=2, linf=2),
+]
+
+
+def all_changes(norms: Sensitivity) -> set[tuple[int, ...]]:
+    """Every change of integers within all norms, largest coordinate first, by brute force."""
+    found = set()
+    for size in range(1, int(norms.l2_squared) + 1):
+        for change in combinations_with_replacement(range(min(3, floor(norms.linf)), 0, -1), size):
+            fits = sum(v * v for v in change) <= norms.l2_squared and (norms.l1 is None or sum(change) <= norms.l1)
+            if fits and (norms.l0 is None or size <= norms.l0):
+                found.add(change)
+    return found
+
+
+@pytest.mark.parametrize("norms", WHOLE_NORMS, ids=repr)
+def test_a_discrete_gaussian_has_the_curve_of_its_worst_change(norms: Sensitivity) -> None:
+    """Against the largest divergence over all integer vectors within the norms, coordinate by coordinate."""
+    event = DiscreteGaussianEvent(Fraction(1), norms)
+    for eps in (0.0, 0.7, 2.5, 5.0):
+        exact = max(float(DiscreteCurve.match(to_parts(change)).bound_delta(eps)[1]) for change in all_changes(norms))
+        found = delta(event, eps)
+        assert found.lower <= exact * (1 + 1e-9)
+        assert exact <= found.upper * (1 + 1e-9)
+        assert found.upper <= found.lower * (1 + 1e-6) + 1e-12
+    # The mutant takes one vector for all of them, the longest single coordinate.
+    lone = DiscreteGaussianEvent(Fraction(1), Sensitivity(l0=1, linf=isqrt(floor(norms.l2_squared))))
+    worse = [delta(event, eps).lower > delta(lone, eps).upper for eps in (0.0, 0.7, 2.5, 5.0)]
+    assert any(worse) or len(all_changes(norms)) == 1
+
+
+def to_parts(change: tuple[int, ...]) -> list[tuple[DiscreteGaussianPld, int]]:
+    return [(DiscreteGaussianPld(Fraction(1), shift), change.count(shift)) for shift in sorted(set(change))]

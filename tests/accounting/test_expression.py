@@ -1,12 +1,16 @@
 """Ledgers written as text: exact numbers, columns of mistakes, and nothing that is ever run."""
 
+import re
 from fractions import Fraction
 from math import log
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet._numbers import format_down, format_up
+from discreet.accounting.curve import epsilon
 from discreet.accounting.expression import COMBINATORS, NOISE_TERMS, parse
 from discreet.accounting.pure import pure
 from discreet.errors import BadExpression
@@ -189,3 +193,34 @@ def test_a_very_long_text_is_refused_at_once():
 
 def test_response_is_the_logarithm_of_its_odds():
     assert abs(log(3) - float(pure(parse(f"response(epsilon={log(3)!r})")))) < 1e-15
+
+
+@pytest.mark.parametrize("name", [name for name, combinator in COMBINATORS.items() if combinator.required])
+def test_a_number_that_is_missing_is_named_wherever_the_text_ends(name):
+    (needed,) = COMBINATORS[name].required
+    for text in (f"{name}(gaussian(sigma=1))", f"{name}(gaussian(sigma=1)", f"{name}(gaussian(sigma=1),)"):
+        with pytest.raises(BadExpression, match=rf"{name} needs {needed}=\. Write {name}\(x, {needed}=…\)\."):
+            parse(text)
+    with pytest.raises(BadExpression, match=rf"{name} needs an event before {needed}=\. Write {name}\(x, {needed}=…\)\."):
+        parse(f"{name}({needed}=1)")
+
+
+def test_the_table_of_events_has_every_name_and_what_it_needs():
+    page = (Path(__file__).parents[2] / "docs" / "accounting.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    for name, each in {**NOISE_TERMS, **COMBINATORS}.items():
+        row = next((row for row in rows if re.search(rf"`{name}[`(]", row)), "")
+        assert row, name
+        assert all(f"{needed}=" in row for needed in each.required), name
+
+
+def test_the_table_of_wide_intervals_has_what_the_command_prints():
+    """The page promises no other width: every row is computed again."""
+    page = (Path(__file__).parents[2] / "docs" / "accounting.md").read_text(encoding="utf-8")
+    section = page.partition("## Where it is slow or wide")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(.+)` \| (\S+) \| (\S+) \| (\S+) \|$", section, re.MULTILINE)
+    assert len(rows) > 10
+    for text, *shown in rows:
+        found = epsilon(parse(text), 1e-6)
+        ratio = f"{found.upper / found.lower:.3f}"
+        assert [format_down(found.lower, 3), format_up(found.upper, 3), ratio] == shown, text

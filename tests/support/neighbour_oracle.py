@@ -8,11 +8,11 @@ far.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations, combinations_with_replacement, product
-from math import comb, exp, floor
+from math import comb, exp, expm1, floor, log, log1p
 from random import Random
 
 import numpy as np
@@ -301,7 +301,12 @@ class Sampled(Mechanism):
     rate: Fraction
 
     def keys(self, i: int, j: int) -> Iterator[World]:
-        return map(self._mix, self.inner.keys(i, j))
+        yield from map(self._mix, self.inner.keys(i, j))
+        if isinstance(self.inner, Choice):  # P − e^ε·Q of a sample is that of everyone at another ε, up to a factor
+            q, at = float(self.rate), self.inner.at
+            rest = 1 - (1 - q) * exp(at)
+            moved = [log1p(expm1(at) / q), *([at + log(q / rest)] if rest > 0 else [])]
+            yield from (self._mix(world) for t in moved for world in replace(self.inner, at=t).keys(i, j))
 
     def others(self, i: int, j: int) -> Iterator[World]:
         return map(self._mix, self.inner.others(i, j))

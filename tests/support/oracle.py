@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from hashlib import md5
+from hashlib import md5, sha256
 from math import ceil, floor, isnan
 from typing import Any
 
@@ -67,6 +67,49 @@ PARTS = {
     ast.Part.ISODOW: lambda moment: (moment.toordinal() - 1) % 7 + 1,
 }
 """Each part of a date or time, read off its text; 0001-01-01 was a Monday."""
+
+
+P, Q = 2**31 - 69, 2**31 - 1
+
+
+def constant(salt: str, name: str, lower: int, upper: int) -> int:
+    """A constant that the salt determines."""
+    return lower + int(sha256(f"{name} {salt}".encode()).hexdigest(), 16) % (upper - lower)
+
+
+def linear(salt: str, purpose: str, value: int) -> int:
+    """Two remainders, each with the sign of the value, weighted."""
+    sign = -1 if value < 0 else 1
+    first, second = constant(salt, f"{purpose} first", 2**29, 2**30), constant(salt, f"{purpose} second", 2**28, 2**29)
+    return sign * (first * (abs(value) % P) + second * (abs(value) % Q))
+
+
+def text_hash(salt: str, purpose: str, value: Any) -> int:
+    return int(md5(f"{len(salt)}:{salt} {purpose} {text_of(value)}".encode()).hexdigest()[:15], 16) % P
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def unit_hash(salt: str, unit: Any) -> int:
+    return linear(salt, "unit", unit) if is_whole(unit) else text_hash(salt, "unit", unit)
+
+
+def key_hash(salt: str, key: tuple[Any, ...]) -> int:
+    """The hash of a group, or of a group and a cell or value."""
+    found: list[int] = []
+    for part in key:
+        if part is None:
+            found.append(constant(salt, "missing", 0, P))
+        elif is_whole(part):
+            found.append(pow(linear(salt, "key", part) + constant(salt, "key offset", 0, P), 3, P))
+        else:
+            found.append(text_hash(salt, "key", part))
+    result = found[0] if found else 0  # a query without groups orders nothing
+    for each in found[1:]:
+        result = pow(constant(salt, "fold", 1, P) * result + each, 3, P)
+    return result
 
 
 class Oracle:
@@ -262,8 +305,12 @@ class Oracle:
 
     def order(self, unit: Any, key: tuple[Any, ...], units: dict[Any, Any]) -> Any:
         """Where a group stands among a unit's groups. A right answer does not look at the other units."""
-        parts = [self.table.salt, text_of(unit), *(None if k is None else text_of(k) for k in key)]
-        return md5("".join("-" if p is None else f"{len(p)}:{p}" for p in parts).encode()).hexdigest()
+        if self.bounded.bounding == 1:
+            parts = [self.table.salt, text_of(unit), *(None if k is None else text_of(k) for k in key)]
+            return md5("".join("-" if p is None else f"{len(p)}:{p}" for p in parts).encode()).hexdigest()
+        hashed = key_hash(self.table.salt, key)
+        place = pow(unit_hash(self.table.salt, unit) + hashed, 3, P)
+        return place, [(1,) if part is None else (0, part.encode() if isinstance(part, str) else part) for part in key]
 
     def capped(self, total: Any, n: int) -> Any:
         r = self.bounded.max_rows

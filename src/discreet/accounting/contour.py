@@ -31,15 +31,17 @@ over the kinks, D_{√2μ} − D_μ ≥ κ·(D_μ − δ) with κ = √2·e^{-μ
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, exp, expm1, frexp, fsum, inf, isfinite, ldexp, log, log1p, pi, sqrt
 
 import numpy as np
 
 from discreet._numbers import invert_falling, nearest_float
-from discreet.accounting.pld import EPS, Complexes, Floats, Interval, MgfRatio, Parts, Pld
+from discreet.accounting.pld import EPS, Complexes, Floats, Interval, MgfRatio, Part, Parts, Pld
 
 _MAX_NODES = 1 << 17
 _MAX_TRIES = 4
+_MAX_CLIMB = 2.0  # how far above the saddle point's height, in logarithms, a contour may lie
 _MAX_SMOOTHING = 600  # in units of the saddle point's own scale: past that a smoothed sum says nothing, and would overflow
 _COARSE = 2.0 ** np.arange(-20, 30.5, 0.5)
 _NEAR = 2.0 ** np.linspace(-0.5, 0.5, 17)[1:-1]
@@ -95,15 +97,23 @@ class CgfTable:
         return float(self.c[np.argmin(self.chernoff_epsilons(delta))])
 
 
+@lru_cache(maxsize=16)
+def _coarse_table(parts: tuple[Part, ...]) -> CgfTable:
+    """K on all scales: both ends of an interval, and both tries at it, need the same."""
+    return CgfTable.of(parts)
+
+
 def total_max_loss(parts: Parts) -> float:
     """No finite loss is above this."""
     size = fsum(times * abs(pld.max_loss) for pld, times in parts)
     return fsum(times * pld.max_loss for pld, times in parts) + 1e-14 * size if size < inf else inf
 
 
-def total_decay_bound(parts: Parts, c: float, s: float) -> float:
-    """A bound on Π|M(c + it)/M(c)|^times for all t ≥ s."""
-    return exp(min(0.0, fsum(times * pld.decay_bound(c, s) for pld, times in parts)))
+def total_decay_bound(parts: Parts, c: float, s: float, log_enough: float) -> float:
+    """A bound on Π|M(c + it)/M(c)|^times for all t ≥ s; a better one than e^`log_enough` is not looked for."""
+    quick = fsum(times * pld.quick_decay_bound(c, s) for pld, times in parts)
+    found = quick if quick <= log_enough < 0 else fsum(times * pld.decay_bound(c, s) for pld, times in parts)
+    return exp(min(0.0, quick, found))
 
 
 class CgfBound(Pld):
@@ -275,7 +285,7 @@ def build_contour(
     contour = Contour(
         c, step, s, zeros.astype(complex), zeros, 0.0, 0.0, 0.0, reach, 1.0, smoothing, log_cutoff, cgf_table, 0.0
     )
-    if len(parts) >= _MANY_PARTS and count >= 1024:
+    if count >= 1024:
         contour = drop_nodes_early(contour, parts)
     return extend_contour(contour, parts, cgf_table)
 
@@ -297,7 +307,9 @@ def extend_contour(contour: Contour, parts: Parts, cgf_table: CgfTable) -> Conto
         base=contour.base + fsum(products),
         base_error=contour.base_error + 2 * EPS * fsum(abs(p) for p in products) + EPS * abs(contour.base),
         tail=(contour.tail + fsum(block.tail for block in blocks)) * excess,
-        envelope=contour.envelope * total_decay_bound(parts, contour.c, contour.reach) * excess,
+        envelope=contour.envelope
+        * total_decay_bound(parts, contour.c, contour.reach, contour.log_cutoff + log(contour.step * contour.reach))
+        * excess,
         cgf_table=cgf_table,
         max_loss=contour.max_loss + total_max_loss(parts),
     )
@@ -373,10 +385,14 @@ def find_saddle_point(parts: Parts, cgf_table: CgfTable, epsilon: float) -> Sadd
     every = np.concatenate([cgf_table.c, around.c])
     order = np.argsort(every, kind="stable")
     table = CgfTable(every[order], np.concatenate([cgf_table.k, around.k])[order])
+    return _place_saddle_point(table, epsilon, total_max_loss(parts))
+
+
+def _place_saddle_point(table: CgfTable, epsilon: float, max_loss: float) -> SaddlePoint:
+    """The best c of a table."""
     height = _log_height(table, epsilon)
     best = int(np.argmin(height))
-    log_delta = float(height[best]) - log(_spread(table, best))
-    return SaddlePoint(float(table.c[best]), epsilon, log_delta, table, total_max_loss(parts))
+    return SaddlePoint(float(table.c[best]), epsilon, float(height[best]) - log(_spread(table, best)), table, max_loss)
 
 
 def _log_height(cgf_table: CgfTable, epsilon: float) -> Floats:
@@ -398,12 +414,17 @@ def _spread(cgf_table: CgfTable, at: int) -> float:
 
 def find_saddle_point_for_delta(parts: Parts, cgf_table: CgfTable, delta: float) -> SaddlePoint:
     """The saddle point for the ε of this δ: by Chernoff's bound, which is a little too large, then by the saddle's
-    height."""
+    height, as ln δ falls by about c per unit of ε."""
     epsilon = cgf_table.chernoff_epsilon(delta)
     saddle = find_saddle_point(parts, cgf_table, epsilon if isfinite(epsilon) else 1.0)
-    nearer = saddle.epsilon + (saddle.log_delta - log(delta)) / saddle.c  # ln δ falls by about c per unit of ε
-    closest = max(saddle.epsilon - 20 / saddle.c, min(nearer, saddle.epsilon), 0.0)
-    return replace(saddle, epsilon=closest, log_delta=log(delta))
+    first = saddle
+    for _ in range(4):
+        nearer = saddle.epsilon + (saddle.log_delta - log(delta)) / saddle.c
+        closest = max(first.epsilon - 20 / first.c, min(nearer, first.epsilon), 0.0)
+        saddle = _place_saddle_point(first.cgf_table, closest, first.max_loss)
+        if not isfinite(saddle.log_delta):
+            return replace(first, epsilon=closest, log_delta=log(delta))
+    return replace(saddle, log_delta=log(delta))
 
 
 def fit_contour(parts: Parts, saddle: SaddlePoint, tolerance: float, log_delta: float, stretch: float = 1.0) -> Contour:
@@ -411,19 +432,35 @@ def fit_contour(parts: Parts, saddle: SaddlePoint, tolerance: float, log_delta: 
 
     `stretch` > 1 makes the period longer than needed, for totals that will grow.
     """
-    c, aim = saddle.c, log_delta + log(tolerance) - 4
+    aim = log_delta + log(tolerance) - 4
+    saddle = _shorten_period(saddle, aim)
+    c = saddle.c
     step = round_step(2 * pi / (stretch * _choose_period(saddle, aim)))
     base = float(saddle.cgf_table.k[np.searchsorted(saddle.cgf_table.c, c)])
     small = aim - (base - c * saddle.epsilon) - log(step / pi)  # ln of what Σ terms may be wrong by
-    if total_decay_bound(parts, c, step * 4095) < 1e-9:  # else even 4096 nodes have no decay to show
-        for count in (64, 256, 1024, 4096):
-            if total_decay_bound(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
+    if total_decay_bound(parts, c, step * 4095, log(1e-9)) < 1e-9:  # else even 4096 nodes have no decay to show
+        few = parts[:: len(parts) // _MANY_PARTS + 1]  # what they suggest saves time, and proves nothing
+        for count in (64, 128, 256, 512, 1024, 2048, 4096):
+            enough, reach = min(0.0, small) + log(step**2 * count), step * (count - 1)
+            if len(few) < len(parts) and total_decay_bound(few, c, reach, 0.0) > exp(0.9 * enough * len(few) / len(parts)):
+                continue
+            if total_decay_bound(parts, c, reach, enough) <= exp(enough):
                 return build_contour(parts, saddle.cgf_table, c, step, count, 0.0, small - log(count))
     smoothing = 0.4 * tolerance / (c * (c + 1))
     depth = max(8.0, -small)
     count = min(_MAX_NODES, ceil(sqrt(2 * depth / smoothing) / step) + 2)
     smoothing = max(smoothing, 2 * depth / (step * (count - 1)) ** 2)
     return build_contour(parts, saddle.cgf_table, c, step, count, smoothing, small - log(count))
+
+
+def _shorten_period(saddle: SaddlePoint, aim: float) -> SaddlePoint:
+    """A c near the saddle point whose period is much shorter, if there is one: a few times the height costs a digit of some
+    twelve, while a heavy tail of the loss, just above the saddle point, can make the period many times as long."""
+    height = _log_height(saddle.cgf_table, saddle.epsilon)
+    near = saddle.cgf_table.c[height <= height.min() + _MAX_CLIMB]
+    period = _choose_period(saddle, aim)
+    best = min((replace(saddle, c=float(c)) for c in near), key=lambda one: _choose_period(one, aim), default=saddle)
+    return best if _choose_period(best, aim) < 0.7 * period else saddle
 
 
 def _choose_period(saddle: SaddlePoint, aim: float) -> float:
@@ -445,7 +482,7 @@ def bound_delta_by_contour(parts: Parts, epsilon: float, rtol: float) -> Interva
     """The finite part of δ(ε)."""
     if epsilon >= total_max_loss(parts):
         return 0.0, 0.0
-    saddle = find_saddle_point(parts, CgfTable.of(parts), epsilon)
+    saddle = find_saddle_point(parts, _coarse_table(tuple(parts)), epsilon)
     if not isfinite(saddle.log_delta):  # K is out of reach at every c
         return 0.0, 1.0
     log_delta, low, high = saddle.log_delta, 0.0, 1.0
@@ -454,7 +491,10 @@ def bound_delta_by_contour(parts: Parts, epsilon: float, rtol: float) -> Interva
         contour = fit_contour(parts, saddle, tolerance, log_delta)
         found = contour.bound_delta(epsilon)
         low, high = max(low, found[0]), min(high, found[1])
-        if high - low <= rtol * high or high < 1e-305 or _has_all_nodes(contour):
+        if (low, high) == (0.0, 1.0) and tolerance < 1e-2:  # out of reach: less will have to do
+            tolerance = min(0.1, 256 * tolerance)
+            continue
+        if high - low <= rtol * high or high < 1e-305 or _has_all_nodes(contour) or tolerance > rtol:
             break
         tolerance, log_delta = tolerance / 4, min(log_delta, log(max(low, high * 1e-3)))
     return low, high
@@ -463,11 +503,11 @@ def bound_delta_by_contour(parts: Parts, epsilon: float, rtol: float) -> Interva
 def bound_epsilon_by_contour(parts: Parts, delta: float, rtol: float, infinity_mass: Interval) -> Interval:
     """The ε at which δ(ε), with this mass at infinity, is delta."""
     aim = delta - infinity_mass[1] if delta > infinity_mass[1] else (delta - infinity_mass[0])
-    table = CgfTable.of(parts)
+    table = _coarse_table(tuple(parts))
     if not np.isfinite(table.k).any():  # K is out of reach at every c
         return 0.0, total_max_loss(parts)
     saddle = find_saddle_point_for_delta(parts, table, aim)
-    low, high, share = 0.0, saddle.max_loss, 1.0
+    low, high, share = 0.0, saddle.max_loss, (0.3 if rtol > 1e-5 else 1.0)  # a coarse answer is to be had in one try
     if delta > infinity_mass[1]:  # Chernoff's bound holds in any case
         chernoff = saddle.cgf_table.chernoff_epsilon((delta - infinity_mass[1]) * (1 - 2**-50))
         high = min(high, chernoff * (1 + 2**-50))
@@ -498,7 +538,10 @@ def bound_epsilon_by_contour(parts: Parts, delta: float, rtol: float, infinity_m
 
 
 def _invert(contour: Contour, infinity_mass: Interval, delta: float, guess: float, rtol: float) -> Interval:
-    return invert_falling(lambda epsilon: contour.bound_delta(epsilon, infinity_mass), delta, guess, rtol / 8, tries=16)
+    mantissa, exponent = frexp(guess)
+    # The same point for a δ that was rounded the other way.
+    near = ldexp(round(mantissa * (1 << 40)), exponent - 40) if isfinite(guess) else guess
+    return invert_falling(lambda epsilon: contour.bound_delta(epsilon, infinity_mass), delta, near, rtol / 8, tries=16)
 
 
 def solve_newton(contour: Contour, delta: float, start: float) -> float:
@@ -549,15 +592,27 @@ def _settle_below_max_loss(parts: Parts, saddle: SaddlePoint, delta: float, infi
     return epsilon if found[0] > delta else 0.0
 
 
+def rough_epsilon(parts: Parts, delta: float) -> float:
+    """An upper bound on ε at δ that costs no contour: Chernoff's on the coarse table, or the largest loss."""
+    return min(total_max_loss(parts), _coarse_table(tuple(parts)).chernoff_epsilon(delta))
+
+
+def rough_delta(parts: Parts, epsilon: float) -> float:
+    """An upper bound on δ at ε that costs no contour."""
+    if epsilon >= total_max_loss(parts):
+        return 0.0
+    return exp(min(0.0, float(np.min(_coarse_table(tuple(parts)).chernoff(epsilon))))) * (1 + 2**-48)
+
+
 def chernoff_delta(parts: Parts, epsilon: float) -> float:
     """min over c of B(c)·e^{K(c) − cε} on a fine table: all that a bound on K can say about δ."""
-    saddle = find_saddle_point(parts, CgfTable.of(parts), epsilon)
+    saddle = find_saddle_point(parts, _coarse_table(tuple(parts)), epsilon)
     return min(1.0, exp(min(0.0, float(np.min(saddle.cgf_table.chernoff(epsilon))))) * (1 + 2**-48))
 
 
 def chernoff_epsilon(parts: Parts, delta: float) -> float:
     """The least ε whose Chernoff bound is at most delta, over a table refined twice."""
-    table = CgfTable.of(parts)
+    table = _coarse_table(tuple(parts))
     for width in (1.0, 1 / 8):
         table = CgfTable.of(parts, table.best_c(delta) * _NEAR**width)
     return table.chernoff_epsilon(delta)

@@ -36,6 +36,7 @@ from discreet._numbers import (
     floor_float,
     format_rational,
     format_up,
+    is_infinite,
     nearest_float,
     parse_rational,
     read_decimal,
@@ -401,11 +402,13 @@ class Filter:
         With `max_bits`, sums whose denominators are longer are rounded up to so many bits: a long history makes no long
         fractions. The exact sums are within the limits, so the rounded ones need not exceed them.
         """
-        if amount > self.limit - self.spent:
+        if is_infinite(amount) or _exceeds(spent := self.spent + to_rational(amount), self.limit):
             raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining, limit=self.limit)
-        if delta > self.delta_limit - self.delta_spent:
-            raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
-        spent, delta_spent = self.spent + to_rational(amount), self.delta_spent + delta
+        delta_spent = self.delta_spent
+        if delta:
+            delta_spent += delta
+            if _exceeds(delta_spent, self.delta_limit):
+                raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
         if max_bits is not None and spent.denominator.bit_length() > max_bits:
             spent = min(round_up(spent, max_bits), self.limit)
         if max_bits is not None and delta_spent.denominator.bit_length() > max_bits:
@@ -429,6 +432,12 @@ class Filter:
         Fraction(3333, 5000)
         """
         return largest_epsilon(self.currency, self.remaining, delta)
+
+
+def _exceeds(amount: Fraction, limit: Fraction) -> bool:
+    """Whether an amount is above a limit. To compare the integers takes half as long as to compare the rationals."""
+    (top, bottom), (limit_top, limit_bottom) = amount.as_integer_ratio(), limit.as_integer_ratio()
+    return top * limit_bottom > limit_top * bottom
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,10 +676,11 @@ def round_up(exact: Fraction, max_bits: int = MAX_DENOMINATOR_BITS) -> Fraction:
     >>> round_up(Fraction(1, 3)), round_up(Fraction(1, 3**100)).numerator.bit_length() <= 129
     (Fraction(1, 3), True)
     """
-    if exact.denominator.bit_length() <= max_bits:
+    top, bottom = exact.as_integer_ratio()
+    if bottom.bit_length() <= max_bits:
         return exact
-    shift = max_bits - (exact.numerator.bit_length() - exact.denominator.bit_length())
-    return Fraction(-(-(exact.numerator << shift) // exact.denominator), 1 << shift)
+    shift = max_bits - (top.bit_length() - bottom.bit_length())
+    return Fraction(-(-(top << shift) // bottom), 1 << shift)
 
 
 def round_down(value: Fraction, digits: int = 4) -> Fraction:

@@ -47,8 +47,10 @@ from discreet.accounting.contour import (
     bound_epsilon_by_contour,
     chernoff_delta,
     chernoff_epsilon,
+    rough_delta,
+    rough_epsilon,
 )
-from discreet.accounting.dominating_pairs import Direction, UpperBound, list_directions
+from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_sided, list_directions
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
 from discreet.accounting.pld.discrete import DiscretePld, convolve
@@ -56,7 +58,7 @@ from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
 from discreet.accounting.pure import pure
-from discreet.accounting.rewrite import find_attained_event, list_alternatives
+from discreet.accounting.rewrite import find_attained_event, has_replacement, list_alternatives
 from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_outcomes
 from discreet.accounting.shuffle_pairs import bound_delta as bound_shuffled_delta
 from discreet.accounting.shuffle_pairs import bound_epsilon as bound_shuffled_epsilon
@@ -75,6 +77,10 @@ from discreet.events import (
     check_event,
 )
 
+_COARSE = 1e-4  # a relative width to begin with, where lists are long
+_LONG = 256  # atoms
+_ROUGH = 1e-3  # the same for the upper end of rounds without replacement
+_NEAR_ENOUGH = 1.002  # ends this close are not brought closer by further upper bounds
 _MAX_LISTED_ATOMS = 1 << 12
 _MAX_LISTED_PARTS = 25
 _MAX_EXACT_CLAIMS = 64  # claims whose δ are added exactly
@@ -96,7 +102,12 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
             raise BadParameter("epsilon", format_rational(exact), "must not be negative", "give 0 or more")
         point = floor_float(exact)  # δ is larger there, if anything
     found = _maximise(
-        event, rtol, lambda direction, _, ends, rtol: _delta_of_direction(direction, point, rtol, ends), (0.0, 1.0)
+        event,
+        rtol,
+        lambda direction, _, ends, rtol: _delta_of_direction(direction, point, rtol, ends),
+        lambda bound: _rough_delta(bound, point),
+        (0.0, 1.0),
+        one_direction=point == 0,
     )
     if isinstance(event, Group) and point < inf and not _is_narrow(found):
         return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
@@ -121,6 +132,7 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
         event,
         rtol,
         lambda direction, choice, ends, rtol: _epsilon_of_direction(direction, target, rtol, choice, ends),
+        lambda bound: _rough_epsilon(bound, target),
         (0.0, inf),
     )
     if isinstance(event, Group) and target > 0 and not _is_narrow(found):
@@ -175,8 +187,23 @@ class Ends:
 DirectionBound: TypeAlias = Callable[[Direction, Composition, Ends, float], Interval]
 
 
-def _maximise(event: Event, rtol: float, bound: DirectionBound, trivial: Interval) -> Bounds:
+def _maximise(
+    event: Event,
+    rtol: float,
+    bound: DirectionBound,
+    rough: Callable[[UpperBound], float],
+    trivial: Interval,
+    *,
+    one_direction: bool = False,
+) -> Bounds:
     """The worst over alternatives and directions; the lower end over neighbours that are attained.
+
+    A direction whose `rough` upper bound, which is cheap, is below what another one certainly has, is not computed. With
+    `one_direction` the second one has the same value and is left out: δ at ε = 0 is the total variation distance, and to
+    swap two distributions does not change it.
+
+    Of samples without replacement the two ends are far apart whatever the work (`pld.without_replacement`). So the upper end
+    is first computed roughly, and with `rtol` only where it is then near the lower one.
 
     Where doubles cannot hold what comes up, the answer is `trivial`, the interval that is true of every event: a last
     resort, for parameters some hundred orders of magnitude away from any that noise has. Mistakes in parameters are raised
@@ -186,24 +213,54 @@ def _maximise(event: Event, rtol: float, bound: DirectionBound, trivial: Interva
         raise BadParameter("rtol", rtol, "must lie strictly between 0 and 1", "give for example 1e-6")
     tolerance = max(float(rtol), 1e-12)
     attained = find_attained_event(event)
-    sources = [(event, Ends(low=attained == event, high=True))]
-    if attained != event:
-        sources.append((attained, Ends(low=True, high=False)))
-    low, high = 0.0, inf
-    for source, ends in sources:
+
+    def find(source: Event, ends: Ends, tolerance: float) -> Interval:
         try:
-            found = [
-                bound(direction, choice, ends, tolerance)
+            found: list[Interval] = []
+            pairs = [
+                (one, choice)
                 for choice in list_alternatives(source)
-                for direction in list_directions(choice)
+                for i, one in enumerate(list_directions(choice))
+                if i == 0 or not one_direction or not is_two_sided(choice)
             ]
+            for direction, composition in pairs:
+                known = max((one[0 if ends.low else 1] for one in found), default=0.0)
+                most = min(map(rough, direction.upper_bounds)) if found and known > 0 else inf
+                found.append(bound(direction, composition, ends, tolerance) if most >= known else (0.0, most))
         except (ArithmeticError, ValueError) as error:
             if isinstance(error, DiscreetError):
                 raise
-            found = [trivial]
-        low = max(one[0] for one in found) if ends.low else low
-        high = max(one[1] for one in found) if ends.high else high
+            return trivial
+        return max(one[0] for one in found), max(one[1] for one in found)
+
+    if attained == event or list_alternatives(attained) == list_alternatives(event):
+        low, high = find(event, Ends(low=True, high=True), tolerance)
+        return Bounds(min(high, low), high)
+    low = find(attained, Ends(low=True, high=False), tolerance)[0]
+    rougher = max(tolerance, _ROUGH) if has_replacement(event) else tolerance
+    high = find(event, Ends(low=False, high=True), rougher)[1]
+    if rougher > tolerance and high - low < 16 * rougher * high:
+        high = min(high, find(event, Ends(low=False, high=True), tolerance)[1])
     return Bounds(min(high, low), high)
+
+
+def _rough_delta(bound: UpperBound, eps: float) -> float:
+    """What δ(ε) does not exceed, at the cost of a table of K."""
+    if not bound.parts or eps == inf:
+        return bound.infinity_mass
+    return min(1.0, (rough_delta(bound.parts, eps) + bound.infinity_mass) * (1 + 2**-51))
+
+
+def _rough_epsilon(bound: UpperBound, exact: Fraction) -> float:
+    """What ε at δ = `exact` does not exceed, at the cost of a table of K; ∞ where that does not say."""
+    if not bound.parts:
+        return inf
+    if bound.infinity_mass == 0 and (exact == 0 or bound_pure_epsilon(bound.parts)[1] < inf):
+        most = bound_pure_epsilon(bound.parts)[1]
+    else:
+        most = inf
+    rest = floor_float(exact) - bound.infinity_mass * (1 + 2**-50)
+    return min(most, rough_epsilon(bound.parts, rest * (1 - 2**-50))) if 1e-290 < rest < 1 else most
 
 
 def _delta_of_direction(direction: Direction, eps: float, rtol: float, ends: Ends) -> Interval:
@@ -216,8 +273,16 @@ def _delta_of_direction(direction: Direction, eps: float, rtol: float, ends: End
         low, high = _finite_delta(direction.parts, eps, rtol) if direction.parts else (0.0, 0.0)
         high = min(1.0, (high + mass[1]) * (1 + 2**-52))
     else:
-        low = _finite_delta(direction.parts, eps, rtol)[0] if direction.parts and ends.low else 0.0
-        high = min(_delta_upper_bound(bound, eps, rtol) for bound in direction.dominated_by) if ends.high else 1.0
+        attained = (direction.parts, *direction.also_attained) if direction.parts and ends.low else ()
+        low = max((_finite_delta(parts, eps, rtol)[0] for parts in attained), default=0.0)
+        high = 1.0
+        for bound in direction.dominated_by if ends.high else ():
+            high = min(high, _delta_upper_bound(bound, eps, rtol))
+            if high <= (low + mass[0]) * _NEAR_ENOUGH:
+                break
+        if direction.ranges is not None:
+            found = direction.ranges.bound_delta(eps)
+            low, high = max(low, found[0]), min(high, found[1])
     return min(1.0, low + mass[0]) * (1 - 2**-52), high
 
 
@@ -247,11 +312,27 @@ def _epsilon_of_direction(direction: Direction, exact: Fraction, rtol: float, ch
     if direction.dominated_by is None:
         known = choice if isfinite(direction.log_finite_mass[0]) else None
         return _epsilon_of_parts(direction.parts, direction.infinity_mass, exact, rtol, known)
+    if rtol < _COARSE and any(isinstance(pld, DiscretePld) and len(pld.loss) > _LONG for pld, _ in direction.parts):
+        # Lists in cells: where the two ends are apart, a coarser tolerance is all that they are worth.
+        low, high = _epsilon_of_dominated(direction, exact, _COARSE, choice, ends)
+        if not ends.low or not ends.high or high - low > _COARSE * high:
+            return low, high
+        rtol = max(rtol, (high - low) / high / 16 if high > 0 else rtol)
+    return _epsilon_of_dominated(direction, exact, rtol, choice, ends)
+
+
+def _epsilon_of_dominated(direction: Direction, exact: Fraction, rtol: float, choice: Composition, ends: Ends) -> Interval:
     mass = direction.infinity_mass[0]
-    low = _epsilon_of_parts(direction.parts, (mass, mass), exact, rtol, None)[0] if ends.low else 0.0
-    if not ends.high:
-        return low, inf
-    return low, min(_epsilon_upper_bound(bound, exact, rtol, choice) for bound in direction.dominated_by)
+    attained = (direction.parts, *direction.also_attained) if ends.low else ()
+    low = max((_epsilon_of_parts(parts, (mass, mass), exact, rtol, None)[0] for parts in attained), default=0.0)
+    high = inf
+    for bound in direction.dominated_by or () if ends.high else ():
+        high = min(high, _epsilon_upper_bound(bound, exact, rtol, choice))
+        if high <= low * _NEAR_ENOUGH:
+            break
+    if direction.ranges is not None and ends.low and ends.high and exact > 0:
+        low, high = direction.ranges.bound_epsilon(floor_float(exact), (low, high))
+    return low, high
 
 
 def _epsilon_upper_bound(bound: UpperBound, exact: Fraction, rtol: float, choice: Composition) -> float:
@@ -481,12 +562,12 @@ class DiscreteCurve(Curve):
 
     def guess_epsilon(self, target: float) -> float:
         """As in `Curve`: between two neighbouring values δ is P − e^ε·Q."""
-        mass: Floats = np.exp(self.pld.log_mass)
-        p, q = np.cumsum(mass), np.cumsum(mass * np.exp(-np.maximum(self.pld.loss, -700)))
+        p: Floats = np.exp(np.logaddexp.accumulate(self.pld.log_mass))
+        log_q = np.logaddexp.accumulate(self.pld.log_mass - self.pld.loss)
         with np.errstate(divide="ignore", invalid="ignore"):
-            at = p - np.exp(np.minimum(self.pld.loss, 700)) * q  # δ at every value
+            at = p - np.exp(np.minimum(self.pld.loss + log_q, 700))  # δ at every value
             i = max(0, int(np.searchsorted(at, target)) - 1)
-            value = np.log((p[i] - target) / q[i])
+            value = np.log(p[i] - target) - log_q[i]
         return max(0.0, float(value) if np.isfinite(value) else float(self.pld.loss[0]))
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import product
-from math import ceil, expm1, fsum, inf, log, log1p
+from math import ceil, expm1, floor, fsum, inf, isqrt, log, log1p
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -42,6 +42,7 @@ from discreet.accounting.contour import CgfEnvelope, CgfTable, ZcdpCgfBound
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.accounting.pld import EPS, Interval, Part, Parts, Pld
 from discreet.accounting.pld.binomial import build_binomial_pld
+from discreet.accounting.pld.cells import list_cells
 from discreet.accounting.pld.discrete import (
     DiscretePld,
     build_pure_pld,
@@ -55,6 +56,7 @@ from discreet.accounting.pld.laplace import BoundedRangePld, DiscreteLaplacePld,
 from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld, sample_without_replacement
 from discreet.accounting.pure import amplify, pure
+from discreet.accounting.ranges import RepeatedRange, SampledRange
 from discreet.accounting.rewrite import (
     INTEGER_NOISE,
     AdditiveNoiseEvent,
@@ -90,7 +92,11 @@ from discreet.events import (
 from discreet.units import Sensitivity
 
 _MAX_TIMES = 10**18
+_RAREST = 1e-12  # a rate, or an ε, from which on no double gets lost
 _MAX_LOG2 = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
+_ATTAINED_SHARES = tuple((16 + j) / 32 for j in range(15))  # of ε: where the two losses of a range are tried
+_MAX_LISTED_SQUARE = 48  # l2² up to which all changes of integers are listed
+_MAX_LISTED_CHANGES = 64
 _MAX_COMBINATIONS = 8
 """How many combinations of the components' upper bounds are followed; beyond that, each goes on with one of the next."""
 
@@ -148,6 +154,10 @@ class Direction:
     parts: tuple[Part, ...]
     log_finite_mass: Interval
     dominated_by: tuple[UpperBound, ...] | None = None
+    also_attained: tuple[tuple[Part, ...], ...] = ()
+    """Losses of further neighbours that exist, which bound the curve from below as `parts` do."""
+    ranges: RepeatedRange | SampledRange | None = None
+    """What else bounds the curve where one exponential mechanism is repeated."""
 
     @property
     def infinity_mass(self) -> Interval:
@@ -203,14 +213,73 @@ def list_directions(choice: Composition) -> tuple[Direction, ...]:
             only
         ):  # the worst range is attained at every ε
             return (Direction(((BoundedRangePld(epsilon), 1),), (0.0, 0.0)),)
+        case ((Subsampled(event=ExponentialEvent(epsilon=epsilon) as only, rate=rate), 1),) if (
+            is_in_range(only) and epsilon > _RAREST and _RAREST < rate < 1
+        ):  # sampling moves that curve [BBG18, Thm 2], so what attains it still does
+            return tuple(
+                Direction(((SampledLaplacePld(epsilon, rate, removed, ends=False), 1),), (0.0, 0.0))
+                for removed in (True, False)
+            )
         case ((Shuffled() as only, 1),):
             return _list_shuffled_directions(only)
+        case ((DiscreteGaussianEvent() as only, 1),) if is_in_range(only) and (
+            changes := list_integer_changes(only.sensitivity)
+        ):
+            return tuple(
+                Direction(tuple((DiscreteGaussianPld(only.sigma, shift), times) for shift, times in change), (0.0, 0.0))
+                for change in changes
+            )
     removed = build_direction(choice, removed=True)
-    if any(isinstance(part, Subsampled | SampledWithoutReplacement | Parallel) for part, _ in choice.parts) and (
-        has_two_directions(choice)
-    ):
-        return removed, build_direction(choice, removed=False)
-    return (removed,)
+    return (removed, build_direction(choice, removed=False)) if is_two_sided(choice) else (removed,)
+
+
+def is_two_sided(choice: Composition) -> bool:
+    """Whether `list_directions` has the removed and the added direction of this composition."""
+    return has_two_directions(choice) and any(
+        isinstance(part, Subsampled | SampledWithoutReplacement | Parallel) for part, _ in choice.parts
+    )
+
+
+def list_integer_changes(norms: Sensitivity) -> list[list[tuple[int, int]]]:
+    """All changes of integers within all norms that are not within another one, as (shift, number of coordinates); none
+    where they are too many, or a norm is a fraction, which may have been meant in another unit.
+
+    Log-concave noise: a coordinate that moves further dominates one that moves less, so the worst of all changes is the
+    worst of these; and each is a change that may occur. For one event alone the curve is then the largest of theirs.
+
+    >>> list_integer_changes(Sensitivity(l2_squared=9))
+    [[(3, 1)], [(2, 2), (1, 1)], [(2, 1), (1, 5)], [(1, 9)]]
+    """
+    square = norms.l2_squared
+    each = min(isqrt(floor(square)), floor(norms.linf))
+    is_implied = norms.l0 is not None and norms.l1 is not None and norms.l1**2 >= norms.l0 * square  # it was filled in
+    is_whole = norms.l1 is None or norms.l1.denominator == 1 or is_implied
+    if square.denominator != 1 or not 1 < square <= _MAX_LISTED_SQUARE or not is_whole or each < 1:
+        return []
+    if norms.linf.denominator != 1 and norms.linf**2 < square:
+        return []
+    found: list[list[int]] = []
+
+    def extend(change: list[int], left: int) -> None:
+        room = len(change) < (norms.l0 or left + len(change))
+        more = [r for r in range(min(each, change[-1] if change else each), 0, -1) if r * r <= left and room]
+        if norms.l1 is not None:
+            more = [r for r in more if sum(change) + r <= norms.l1]
+        for r in more:
+            extend([*change, r], left - r * r)
+        if not more and change:
+            found.append(change)
+
+    extend([], int(square))
+    largest = [one for one in found if not any(one != other and _is_within(one, other) for other in found)]
+    if len(largest) > _MAX_LISTED_CHANGES:
+        return []
+    return [[(r, one.count(r)) for r in sorted(set(one), reverse=True)] for one in largest]
+
+
+def _is_within(one: list[int], other: list[int]) -> bool:
+    """Whether every coordinate moves at least as far in the other; both are sorted."""
+    return len(one) <= len(other) and all(a <= b for a, b in zip(one, other, strict=False))
 
 
 def has_two_directions(event: Event) -> bool:
@@ -257,7 +326,36 @@ def build_direction(choice: Composition, *, removed: bool) -> Direction:
         bounds = combine_bounds(bounds, [bound.repeat(runs) for bound in one.upper_bounds])
     if squared:
         bounds = combine_bounds(bounds, [UpperBound(((GaussianPld(squared), 1),))])
-    return Direction(parts, finite, tuple(bounds))
+    ranges: RepeatedRange | SampledRange | None = None
+    match choice.parts:
+        case ((ExponentialEvent(epsilon=epsilon) as event, times),) if is_in_range(event) and times <= _MAX_TIMES:
+            ranges = RepeatedRange(nearest_float(epsilon), times)
+        case ((Subsampled(event=ExponentialEvent(epsilon=epsilon) as event, rate=rate), times),) if (
+            is_in_range(event) and times <= _MAX_TIMES
+        ):
+            ranges = SampledRange(nearest_float(epsilon), times, nearest_float(rate), removed)
+    return Direction(parts, finite, tuple(bounds), _list_attained_ranges(choice, removed=removed), ranges)
+
+
+def _list_attained_ranges(choice: Composition, *, removed: bool) -> tuple[tuple[Part, ...], ...]:
+    """Of one exponential mechanism many times, on samples or on everyone: all choose between two candidates whose log odds
+    move by ε, so that the losses are u and u − ε. Every u between 0 and ε is attained; which is worst depends on δ."""
+    match choice.parts:
+        case ((ExponentialEvent(epsilon=epsilon) as event, times),):
+            rate = Fraction(1)
+        case ((Subsampled(event=ExponentialEvent(epsilon=epsilon) as event, rate=rate), times),):
+            pass
+        case _:
+            return ()
+    if not is_in_range(event) or not 1e-9 < (eps := nearest_float(epsilon)) < 300 or times > _MAX_TIMES:
+        return ()
+    found = []
+    for share in _ATTAINED_SHARES:
+        u = share * eps
+        high, low = log(expm1(u - eps) / expm1(-eps)), log(-expm1(u) / expm1(-eps)) - eps
+        pld = DiscretePld.of([u, u - eps], [high, low], 4 * EPS * eps, 32 * EPS)
+        found.append(pld if rate == 1 else sample_poisson(pld, (0.0, 0.0), rate, removed)[0])
+    return tuple(((pld, times),) for pld in found)
 
 
 def combine_bounds(some: Sequence[UpperBound], others: Sequence[UpperBound]) -> list[UpperBound]:
@@ -537,8 +635,31 @@ def _build_poisson_component(inner: Event, rate: Fraction, removed: bool) -> Com
     exact, bounds = _sample_direction(everyone, sample) if symmetric else (None, [])
     if exact is not None:
         return exact
+    others = _bound_by_amplification(inner, everyone, rate, better)
+    cells = _sample_cells(everyone, rate, removed)
+    if cells is not None:
+        return Component(((cells[0], 1),), 1, (0.0, 1.0), (cells[1], *others))
     attained = _sample_attained(everyone, rate, removed) if symmetric else IDENTICAL
-    return Component(((attained, 1),), 1, (0.0, 1.0), (*bounds, *_bound_by_amplification(inner, everyone, rate, better)))
+    return Component(((attained, 1),), 1, (0.0, 1.0), (*bounds, *others))
+
+
+def _sample_cells(everyone: Direction, rate: Fraction, removed: bool) -> tuple[DiscretePld, UpperBound] | None:
+    """A Poisson sample of two short lists, between which the event on everyone lies (`pld.cells`): one that is attained, one
+    that dominates. None where the event has no such lists.
+
+    The pair of the event need not treat both directions alike: a pair that dominates at every α ≥ 0 in one direction does in
+    the other, H_α(Q ‖ P) = 1 − α + α·H_{1/α}(P ‖ Q), and both directions that `build_direction` builds are one such pair.
+    So [ZDW22, Thm 11] holds for the list of either. What a list leaves out, of P or of Q, counts as infinite.
+    """
+    mass = everyone.infinity_mass
+    if everyone.dominated_by is not None or mass[1] > 1e-30:
+        return None
+    found = list_cells(tuple(everyone.parts))
+    if found is None:
+        return None
+    below = sample_poisson(found.below, (0.0, 0.0), rate, removed)[0]
+    above = sample_poisson(found.above, (0.0, 0.0), rate, removed)[0]
+    return below, UpperBound(((above, 1),), log_finite(2 * (found.omitted + mass[1])))
 
 
 def _build_without_replacement_component(inner: Event, rate: Fraction, removed: bool) -> Component:

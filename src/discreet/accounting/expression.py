@@ -364,10 +364,12 @@ class _Parser:
             self.fail(f"{wrong.name} is {wrong.value}: {wrong.reason}", wrong.hint, name.column)
 
     def parse_combinator(self, name: Token, combinator: Combinator) -> Event:
+        if self.current.text in combinator.required:
+            self.fail(f"{name.text} needs an event before {self.current.text}=", f"write {_list_form(name.text)}")
         events = [self.parse_sum()]
         while not combinator.required and self.take(","):
             events.append(self.parse_sum())
-        if combinator.required:
+        if combinator.required and self.current.text not in (")", ""):  # without numbers, those that it needs are named
             self.expect(",")
         column = self.current.column
         numbers = self.parse_arguments(name, combinator.required, ()) if combinator.required else {}
@@ -396,7 +398,7 @@ class _Parser:
                 break
         for key_needed in required:
             if key_needed not in given:
-                self.fail(f"{name.text} needs {key_needed}=", f"write {name.text}({', '.join(f'{n}=…' for n in required)})")
+                self.fail(f"{name.text} needs {key_needed}=", f"write {_list_form(name.text)}")
         return given
 
     def check_argument(self, key: str, value: Fraction, column: int) -> None:
@@ -431,3 +433,9 @@ class _Parser:
 
 def _list_names() -> str:
     return ", ".join((*NOISE_TERMS, *COMBINATORS))
+
+
+def _list_form(name: str) -> str:
+    """How a name is written, with all that it needs."""
+    known = NOISE_TERMS.get(name) or COMBINATORS[name]
+    return f"{name}({', '.join([*(['x'] if name in COMBINATORS else []), *(f'{each}=…' for each in known.required)])})"

@@ -151,11 +151,9 @@ def renyi_from_pure(epsilon: Fraction | float, order: Fraction) -> Fraction | fl
 def _laplace(scale: Fraction, sensitivity: Sensitivity, order: Fraction) -> Fraction | float:
     """All of l1 on one coordinate, or l0 coordinates moved by linf each: both dominate, the smaller one is taken."""
     one_shift = inf if sensitivity.l1 is None else laplace_divergence(sensitivity.l1 / scale, order)
-    return (
-        one_shift
-        if sensitivity.l0 is None
-        else min(one_shift, sensitivity.l0 * laplace_divergence(sensitivity.linf / scale, order))
-    )
+    if sensitivity.l0 is None or (sensitivity.l0 == 1 and sensitivity.l1 == sensitivity.linf):
+        return one_shift
+    return min(one_shift, sensitivity.l0 * laplace_divergence(sensitivity.linf / scale, order))
 
 
 def _discrete_laplace(scale: Fraction, sensitivity: Sensitivity, order: Fraction) -> Fraction | float:
@@ -329,7 +327,9 @@ def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
     below = floor(alpha)
     if ceil(alpha) > MAX_ORDER or _integer_order(inner, 2) == inf:
         return inf
-    moment = interpolate_moment(alpha, below, remove(below), remove(ceil(alpha)))
+    moment = remove(below)
+    if below < alpha:
+        moment = interpolate_moment(alpha, below, moment, remove(below + 1))
     second = _integer_order(inner, 2)
     if alpha <= 2:
         moment = min(moment, remove_moment_near_one(rate, alpha, second))
@@ -341,6 +341,11 @@ def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
 
 def _integer_orders(inner: Event, order: int) -> list[float]:
     table = _order_table(inner)
+    if len(table) < order - 1 and isinstance(inner, GaussianEvent | DiscreteGaussianEvent):
+        slope = ceil_float(
+            inner.sensitivity.l2_squared / (2 * inner.sigma**2)
+        )  # D_k = k·slope, and a product is rounded once
+        table.extend(k * slope * (1 + 2**-52) for k in range(len(table) + 2, order + 1))
     while len(table) < order - 1:
         table.append(ceil_float(_renyi(inner, Fraction(len(table) + 2))))
     return table[: order - 1]

@@ -201,7 +201,7 @@ def list_alternatives(event: Event) -> tuple[Composition, ...]:
     """
     if isinstance(event, Composition) and not any(isinstance(part, _NESTED) for part, _ in event.parts):
         return (event,)
-    event = to_replace_neighbours(event) if _has_replacement(event) else event
+    event = to_replace_neighbours(event) if has_replacement(event) else event
     match event:
         case Group(event=inner, size=size) if size > 1:
             # Who the units are is settled before the first answer: either they are all on one side or they are not.
@@ -236,21 +236,21 @@ def _list_alternatives(event: Event) -> tuple[Composition, ...]:
             return (compose(event),)
 
 
-def _has_replacement(event: Event) -> bool:
+def has_replacement(event: Event) -> bool:
     """Whether a sample without replacement or a shuffled event is part of this, so that neighbours replace a unit."""
     match event:
         case Shuffled():
             return True
         case Memoised():
-            return _has_replacement(event.unconditional)
+            return has_replacement(event.unconditional)
         case SampledWithoutReplacement(event=inner, rate=rate):
-            return rate < 1 or _has_replacement(inner)
+            return rate < 1 or has_replacement(inner)
         case Composition(parts=parts):
-            return any(_has_replacement(part) for part, _ in parts)
+            return any(has_replacement(part) for part, _ in parts)
         case Parallel(branches=branches):
-            return any(_has_replacement(branch) for branch in branches)
+            return any(has_replacement(branch) for branch in branches)
         case Group(event=inner) | Subsampled(event=inner):
-            return _has_replacement(inner)
+            return has_replacement(inner)
         case _:
             return False
 

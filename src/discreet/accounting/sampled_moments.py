@@ -66,6 +66,7 @@ def interpolate_moment(order: float, below: int, lower: float, upper: float) -> 
     return ((1 - share) * lower + share * upper) * (1 + SLACK)
 
 
+@lru_cache(maxsize=1 << 12)
 def _log_rates(rate: Fraction) -> tuple[float, float]:
     """ln q and ln(1 − q), rounded up."""
     return ceil_float(log_bounds(rate)[1]), ceil_float(log_bounds(1 - rate)[1])

@@ -14,7 +14,7 @@ from discreet._numbers import Number, to_rational
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
-from discreet.events import Composition, Event, Parallel, check_event
+from discreet.events import Composition, DiscreteGaussianEvent, Event, GaussianEvent, Parallel, check_event
 
 ORDER_RATIO = Fraction(33, 32)
 """Ratio of neighbouring orders: D_α grows with α, so on [a, b] D_α/α ≤ D_b/a, which overstates by at most this ratio."""
@@ -46,6 +46,8 @@ def _tcdp(event: Event, omega: Fraction, step: Fraction) -> Fraction | float:
             return sum((times * _tcdp(part, omega, step) for part, times in parts if times), Fraction(0))  # [BDRS18]
         case Parallel(branches=branches):
             return max((_tcdp(branch, omega, step) for branch in branches), default=Fraction(0))
+        case GaussianEvent() | DiscreteGaussianEvent():
+            return zcdp(event)  # D_α/α is the same at every order, as far as it is known
         case _:
             return min(zcdp(event), _largest_slope(event, omega, step))
 

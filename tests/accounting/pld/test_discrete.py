@@ -91,8 +91,24 @@ def test_a_window_around_one_distribution_is_noticed() -> None:
 def test_the_grid_keeps_its_promise(first: int) -> None:
     random = np.random.default_rng(3)
     s = 0.125 * np.arange(first, first + 5000.0)
-    at, weight = random.normal(size=600) * 5, random.random(600)
+    at, weight = np.append(random.normal(size=600) * 5, [0.0, -1e-300, -1e-17]), random.random(603)
     found, error = sum_exponentials(s, at, weight)
     slip = 2.0**-50 * s * float((weight * np.abs(at)).sum())
     assert (np.abs(found - sum_directly(s, at, weight)) <= error * weight.sum() + 2 * slip + 1e-12 * weight.sum()).all()
     assert error < 1e-10
+
+
+@pytest.mark.parametrize("count", [9, 64, 96, 97, 300])
+@pytest.mark.parametrize("first", [0, 5000])
+def test_few_points_by_products_keep_their_promise(count: int, first: int) -> None:
+    """Also with nodes left out, and one with a mutant whose steps are one off."""
+    random = np.random.default_rng(count)
+    index = np.sort(random.choice(4 * count, count, replace=False)).astype(float)
+    index[:2] = -2, -1
+    s = 0.125 * (index + first + 2)
+    at, weight = random.normal(size=70) * 5, random.random(70)
+    found, error = sum_exponentials(s, at, weight)
+    slip = 2.0**-50 * s * float((weight * np.abs(at)).sum())
+    truth = sum_directly(s, at, weight)
+    assert (np.abs(found - truth) <= error * weight.sum() + 2 * slip + 1e-14 * weight.sum()).all()
+    assert np.abs(found - sum_directly(s + 0.125, at, weight)).max() > 1e-3

@@ -8,7 +8,7 @@ error:
 - `mgf_ratio(c, base, s)`: ln(M(c + is)/e^base), and a bound on the absolute error of its exponential;
 - `max_loss`: the largest value of L, which L does not exceed by more than a few roundings; ∞ if there is none;
 - `modulus_bounds(c, s)`: cheap bounds on ln(|M(c + is)|/M(c));
-- `decay_bound(c, s)`: a number that ln(|M(c + it)|/M(c)) does not exceed for any t ≥ s;
+- `decay_bound(c, s)`: a number that ln(|M(c + it)|/M(c)) does not exceed for any t ≥ s; `quick_decay_bound(c, s)` another;
 - `atoms()`, where `is_discrete`: all values with their masses.
 """
 
@@ -71,6 +71,10 @@ class Pld(ABC):
     def decay_bound(self, c: float, s: float) -> float:
         """A bound, at most 0, on ln(|M(c + it)|/M(c)) for all t ≥ s; 0 for distributions with atoms, which do not decay."""
         return 0.0
+
+    def quick_decay_bound(self, c: float, s: float) -> float:
+        """The same where there is a quicker way to a bound that is not as good."""
+        return self.decay_bound(c, s)
 
     def atoms(self) -> "tuple[DiscretePld, float] | None":
         """All values, and the mass that the list leaves out; None where there are too many."""

@@ -62,7 +62,7 @@ class DiscretePld(Pld):
         exponent = self.log_mass + c * self.loss
         weight = np.exp(exponent - base)
         flat = weight * (self.mass_error + c * self.loss_error + 2 * EPS * (np.abs(exponent) + abs(base) + 4))
-        heavy = weight > 1e-24 * float(weight.max())  # what is left out is part of the error
+        heavy = weight > 1e-18 * float(weight.max())  # what is left out is part of the error
         lost = float(weight[~heavy].sum())
         total, method = sum_exponentials(s, self.loss[heavy], weight[heavy])
         size = np.maximum(np.abs(total), 1e-300)
@@ -76,7 +76,7 @@ class DiscretePld(Pld):
             return np.zeros(len(s))
         gap = float(self.loss[0] - self.loss[1])
         odds = float(self.log_mass[0] - self.log_mass[1]) + c * gap
-        slope = 4 / (np.exp(odds / 2) + np.exp(-odds / 2)) ** 2 if abs(odds) < 1000 else 0.0
+        slope = 4 / (np.exp(odds / 2) + np.exp(-odds / 2)) ** 2 if abs(odds) < 600 else 0.0
         sine = np.sin((s * (gap / 2)).astype(np.float32))
         slip = 2.0**-21 * (2 + s * abs(gap)) + s * float(self.loss_error.sum()) + 1e-9
         return np.asarray(np.log1p(-slope * np.maximum(sine * sine - slip, 0.0) * (1 - 1e-6)) / 2 + 1e-12)
@@ -134,7 +134,7 @@ def _convolve_two_atoms(pld: DiscretePld, times: int) -> DiscretePld:
 
 
 def _convolve_pair(one: DiscretePld, two: DiscretePld, max_atoms: int) -> DiscretePld | None:
-    if len(one.loss) * len(two.loss) > 16 * max_atoms:
+    if len(one.loss) * len(two.loss) > 64 * max_atoms:
         return None
     loss, mass, loss_error, mass_error = (
         np.add.outer(getattr(one, name), getattr(two, name)).ravel()
@@ -145,10 +145,12 @@ def _convolve_pair(one: DiscretePld, two: DiscretePld, max_atoms: int) -> Discre
 
 
 def _merge_atoms(loss: Floats, mass: Floats, loss_error: Floats, mass_error: Floats) -> DiscretePld:
-    """Atoms closer than 1e-13 become one, at the first of them; how far the others moved is added to its error."""
+    """Atoms closer than 1e-12 of the largest loss become one, at the first of them; how far the others moved is added to its
+    error. Sums of losses on a lattice, which differ by their roundings only, are then one atom each."""
+    near = 1e-12 * (1 + float(np.abs(loss).max()))
     order = np.argsort(-loss, kind="stable")
     loss, mass, loss_error, mass_error = loss[order], mass[order], loss_error[order], mass_error[order]
-    starts = np.flatnonzero(np.concatenate([[True], -np.diff(loss) > 1e-13 * (1 + np.abs(loss[1:]))]))
+    starts = np.flatnonzero(np.concatenate([[True], -np.diff(loss) > near]))
     ends = np.concatenate([starts[1:], [len(loss)]]) - 1
     counts = ends - starts + 1
     return DiscretePld.of(
@@ -199,25 +201,30 @@ def sample_poisson(
 
 # Sums Σ_j weight_j·e^{i·s·at_j} at many s: directly, or by a fast Fourier transform where the s are evenly spaced.
 #
+# *Factored.* For s = s₀ + n·step with n = ki + j, j < k, e^{i·s·at} = e^{i(s₀ + ki·step)at}·e^{i·j·step·at}: about 2√N
+# exponentials for each at instead of N, and a matrix product. A product of two is off by less than 16·2^-52; the angles are
+# at most s·at each, and callers count 4·2^-52·s·|at|.
+#
 # *Gridded* [GL04]. With x_j = step·at_j mod 2π and F(x) = Σ_j w_j·g(x − x_j), g(x) = Σ_m e^{-(x − 2πm)²/4τ}, the n-th
 # Fourier coefficient of F is √(τ/π)·e^{-n²τ} times the wanted sum. F is sampled at R points, each Gaussian cut off after
-# SPREAD of them on either side. Put β = τR² = 80, |n| ≤ R/4 and W = Σ|w_j|; undoing the Gaussian multiplies by e^{n²τ}
-# ≤ e⁵. Then
+# SPREAD of them on either side. Put β = τR² = 60, |n| ≤ R/4 and W = Σ|w_j|; undoing the Gaussian multiplies by e^{n²τ}
+# ≤ e^{β/16} < 43. Then
 #
-# - sampling adds at most Σ_{m≠0} e^{n²τ − (n + mR)²τ}·W ≤ 3·e^{-β/2}·W, and the cut at most 4·e⁵·e^{-π²·SPREAD²/β}·W:
-#   below 1e-16·W;
+# - sampling adds at most Σ_{m≠0} e^{n²τ − (n + mR)²τ}·W ≤ 3·e^{-β/2}·W, and the cut at most 4·43·e^{-π²·SPREAD²/β}·W:
+#   below 3.1e-13·W;
 # - a transform of R = 2^t points is t stages of sums whose absolute values multiply to the matrix of ones, so it is off by
-#   at most 4·t·2^-52·Σ|F|/R, and Σ|F|/R ≤ W·√(τ/π): 4·20·2^-52·e⁵·W < 2.7e-12·W;
-# - the Gaussians (exponents up to 49) and their sums, of at most `crowd` terms a cell and 2·SPREAD cells:
-#   2^-52·e⁵·(crowd + 256)·W;
+#   at most 4·t·2^-52·Σ|F|/R, and Σ|F|/R ≤ W·√(τ/π): 4·20·2^-52·43·W < 7.7e-13·W;
+# - the Gaussians (exponents up to 37) and their sums, of at most `crowd` terms a cell and 2·SPREAD cells:
+#   2^-52·43·(crowd + 256)·W;
 # - x_j is rounded twice: |n|·2^-52·4·(π + |step·at_j|)·W, of which callers count the part with at_j among their s·at_j.
 
 
 _CHUNK = 1 << 18  # terms held at once
-_GRID_FROM = 1 << 21  # terms from which on the grid pays
-_SPREAD = 20
-_BETA = 80.0
-_GROWTH = 149.0  # e^{β/16}
+_GRID_FROM = 96  # s from which on the grid pays
+_GRID_CHUNK = 1 << 12
+_SPREAD = 15
+_BETA = 60.0
+_GROWTH = 43.0  # e^{β/16}
 
 
 def sum_exponentials(s: Floats, at: Floats, weight: Floats) -> tuple[Complexes, float]:
@@ -228,11 +235,14 @@ def sum_exponentials(s: Floats, at: Floats, weight: Floats) -> tuple[Complexes, 
     >>> bool(abs(sum_exponentials(s, at, weight)[0] - sum_directly(s, at, weight)).max() < 1e-12)
     True
     """
-    if len(s) * len(at) > _GRID_FROM and len(s) > 64:
-        step = s[1] - s[0]
+    if len(s) > 8:
+        step = float(s[1] - s[0])
         index = np.round((s - s[0]) / step)
         if (s[0] + step * index == s).all() and index[-1] < 8 * len(s):
-            return _sum_on_grid(s, float(step), index.astype(np.int64), at, weight)
+            places = index.astype(np.int64)
+            if len(s) > _GRID_FROM and len(at) > 64:
+                return _sum_on_grid(s, step, places, at, weight)
+            return _sum_factored(float(s[0]), step, places, at, weight), 2.0**-52 * (len(at) + 24)
     return sum_directly(s, at, weight), 2.0**-52 * (len(at) + 8)
 
 
@@ -246,23 +256,46 @@ def sum_directly(s: Floats, at: Floats, weight: Floats) -> Complexes:
     return total
 
 
+def _sum_factored(first: float, step: float, index: NDArray[np.int64], at: Floats, weight: Floats) -> Complexes:
+    """A few columns at a time: each s is one of `count` large steps from the first, and then one of `many` small ones."""
+    many = max(1, int((int(index[-1]) + 1) ** 0.5))
+    count = int(index[-1]) // many + 1
+    near, far = step * np.arange(float(many)), first + step * many * np.arange(float(count))
+    total = np.zeros((count, many), dtype=np.complex128)
+    columns = max(1, _CHUNK // (many + count))
+    for i in range(0, len(at), columns):
+        some = at[i : i + columns]
+        small, large = np.exp(1j * np.multiply.outer(near, some)), np.exp(1j * np.multiply.outer(far, some))
+        total += (large * weight[i : i + columns]) @ small.T
+    return np.asarray(total.ravel()[index])
+
+
 def _sum_on_grid(s: Floats, step: float, index: NDArray[np.int64], at: Floats, weight: Floats) -> tuple[Complexes, float]:
     half = int(index[-1]) // 2 + 1
     size = 1 << max(8, (4 * half - 1).bit_length())  # |n| ≤ half ≤ size/4
     tau = _BETA / size**2
-    centre = s[0] + step * half  # the middle of the s becomes n = 0
-    turned = weight * np.exp(1j * centre * at)
+    angle = (s[0] + step * half) * at  # the middle of the s becomes n = 0
+    real, imaginary = weight * np.cos(angle), weight * np.sin(angle)
     place = np.mod(step * at, 2 * pi) * (size / (2 * pi))
+    place = np.where(place < size, place, place - size)  # a tiny angle below 0 is 2π
     cell = np.floor(place).astype(np.int64)
-    grid = np.zeros(size, dtype=np.complex128)
-    for offset in range(-_SPREAD + 1, _SPREAD + 1):
-        bell = turned * np.exp(-(((cell + offset - place) * (2 * pi / size)) ** 2) / (4 * tau))
-        where = np.mod(cell + offset, size)
-        grid += np.bincount(where, bell.real, size) + 1j * np.bincount(where, bell.imag, size)
+    grid = np.zeros((2, size + 2 * _SPREAD))
+    offsets = np.arange(1, 2 * _SPREAD + 1)[:, None]
+    for i in range(0, len(at), _GRID_CHUNK):
+        some = slice(i, i + _GRID_CHUNK)
+        where = (cell[some] + offsets).ravel()
+        bell = np.exp((-(pi**2) / _BETA) * (offsets - (place[some] - cell[some] + _SPREAD)) ** 2)
+        for line, part in zip(grid, (real[some], imaginary[some]), strict=True):
+            found = np.bincount(where, (bell * part).ravel())
+            line[: len(found)] += found
+    ring = np.asarray(grid[0] + 1j * grid[1])
+    ring[_SPREAD : 2 * _SPREAD] += ring[size + _SPREAD :]  # what lies past the ends comes in at the others
+    ring[size : size + _SPREAD] += ring[:_SPREAD]
+    ring = ring[_SPREAD : size + _SPREAD]
     n = index - half
-    coefficients = np.fft.ifft(grid)[np.mod(n, size)]
-    crowd = int(np.bincount(cell, minlength=1).max())
-    error = 4e-12 + 2.0**-52 * (_GROWTH * (crowd + 256) + 4 * pi * half)
+    coefficients = np.fft.ifft(ring)[np.mod(n, size)]
+    crowd = int(np.bincount(cell).max())
+    error = 1.1e-12 + 2.0**-52 * (_GROWTH * (crowd + 256) + 4 * pi * half)
     return np.asarray(coefficients * np.sqrt(pi / tau) * np.exp(tau * n.astype(float) ** 2)), error
 
 

@@ -111,9 +111,13 @@ class DiscreteGaussianPld(Pld):
 
     def atoms(self) -> tuple[DiscretePld, float] | None:
         """All values within 27σ of either centre, and a bound on the mass of P or Q outside; None if too many."""
+        return self.list_outputs(MAX_ATOMS)
+
+    def list_outputs(self, limit: int) -> tuple[DiscretePld, float] | None:
+        """The same with up to `limit` of them."""
         sigma, r = nearest_float(self.sigma), self.shift
         reach = ceil(27 * sigma) + 1
-        if 2 * reach + r >= MAX_ATOMS:
+        if 2 * reach + r >= limit:
             return None
         k = np.arange(-reach, reach + r + 1.0)
         square = k * k / (2 * sigma**2)

@@ -8,12 +8,18 @@ mirror image H_α(A ‖ B) = 1 − α + α·H_{1/α}(B ‖ A) holds for it, as b
 convex curve [ZDW22, Thm 11]: at α = 1 the slope is −(1 − q)P(P ≥ Q) − q·Q(P ≥ Q) on the left, −Q(P > Q) on the right. So it
 is the curve of a pair (A, B), whose loss L is, where it is positive, that of the Poisson sample for the unit that is
 removed; −L has under B the distribution of L under A; and what remains, the kink, is at 0.
+
+*Several rounds.* (A, B) dominates each, so rounds of it dominate all of them. It is attained at every α ≥ 1 where R = P',
+and at every α ≤ 1 where R = P, but not by one pair of neighbours: one round is exact, and of several this is an upper bound.
+`rewrite.find_attained_event` has the lower one. That the worst neighbours of one round need not be the worst ones of
+several is known [LRKS24]; which ones are is not known to us.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
-from math import ceil, erf, expm1, inf, log, pi, sqrt
+from math import erf, exp, expm1, fsum, inf, log, pi, sqrt
 
 import numpy as np
 
@@ -22,10 +28,14 @@ from discreet.accounting.pld import EPS, Floats, MgfRatio, Pld
 from discreet.accounting.pld.discrete import DiscretePld
 from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
-from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
-
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_MAX_POINTS = 1 << 18
+from discreet.accounting.pld.sampled import (
+    RULE_ERROR,
+    SampledGaussianPld,
+    SampledLaplacePld,
+    bound_variation,
+    join_ratios,
+    place_panels,
+)
 
 
 def sample_without_replacement(
@@ -71,10 +81,10 @@ class WithoutReplacementPld(Pld):
     With A = 1 − q + q·e^t and Q's distribution of t = ln P/Q, M(z) = ∫_{t>0} (A^{z+1} + A^{-z}) dQ + (1 − q)(1 − 2Q(t > 0)),
     by Gauss' rule on panels of half-width η as in `pld.sampled`, whose proof holds on (0, ε₀] as it stands.
 
-    *Gaussian*, dQ = N(−μ²/2, μ²): cut at X = μ²(c + ½) + μ·y with y² = c(c + 1)μ² + 140. As A ≤ e^t, what is cut is
-    at most 2e^{c(c+1)μ²/2}·Φ(−y) ≤ 2e^{-70}, and M(c) ≥ 1. With U = X + μ²/2 + 2 and η ≤ min(μ²/U, μ/2) too, the density
+    *Gaussian*, dQ = N(−μ²/2, μ²): cut at X = μ²(c + ½) + μ·y with y² = c(c + 1)μ² + 80. As A ≤ e^t, what is cut is
+    at most 2e^{c(c+1)μ²/2}·Φ(−y) ≤ 2e^{-40}, and M(c) ≥ 1. With U = X + μ²/2 + 2 and η ≤ min(μ²/U, μ/2) too, the density
     grows from a panel to its ellipse by at most e^{5.2ηU/μ² + 8η²/μ²} ≤ e^{7.2} and varies on a panel by at most e²; so
-    the rule is off by at most e^{45+7.2-134+10} times M(c).
+    the rule is off by at most e^{69+7.2-134+10} times M(c): `RULE_ERROR` covers both.
 
     >>> pld = WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 2))
     >>> abs(float(pld.cgf(np.array([1e-9]))[0][0])) < 1e-8  # the masses add up to 1
@@ -102,22 +112,25 @@ class WithoutReplacementPld(Pld):
             atoms = self._atoms(float(c[here].max()), 0.0) if here.any() else None
             if atoms is not None:
                 value[here], error[here] = atoms.cgf(c[here])
-        return value, error + 1e-28
+        return value, error + RULE_ERROR
 
     def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
-        atoms = self._atoms(c, float(s[-1]))
-        if atoms is None:
-            return MgfRatio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), inf))
-        found = atoms.mgf_ratio(c, base, s)
-        return MgfRatio(found.log, found.error + 1e-28)
+        return join_ratios(self._atoms, c, base, s)
+
+    def decay_bound(self, c: float, s: float) -> float:
+        """The atoms' share and V/s, as in `pld.sampled`: L > 0 and L < 0 are the halves with t > 0 of the sample for a unit
+        that is removed and for one that is added, each with a jump at t = 0 and, for Laplace noise, an atom at ε₀."""
+        if s <= 0:
+            return 0.0
+        atoms, variation = _shares(self, c)
+        return min(0.0, log(atoms + variation / s) + 8 * EPS) if atoms < inf else 0.0
 
     def _atoms(self, c: float, s: float) -> DiscretePld | None:
         """Gauss' points for t > 0, their mirror images and the kink as a list."""
-        widest = min(0.375, 4 / (s + 1), 4 / (c + 2))
         if isinstance(self.inner, LaplacePld):
-            points = _laplace_points(nearest_float(self.inner.epsilon), widest)
+            points = _laplace_points(nearest_float(self.inner.epsilon), self.rate, c, s)
         else:
-            points = _gaussian_points(nearest_float(self.inner.squared), widest, c)
+            points = _gaussian_points(nearest_float(self.inner.squared), self.rate, c, s)
         if points is None:
             return None
         t, mass, kink = points
@@ -131,9 +144,37 @@ class WithoutReplacementPld(Pld):
         )
 
 
-def _laplace_points(eps: float, widest: float) -> tuple[Floats, Floats, float] | None:
+@lru_cache(maxsize=1024)
+def _shares(pld: WithoutReplacementPld, c: float) -> tuple[float, float]:
+    """The mass of the atoms and the variation of the rest, over M(c), rounded up; ∞ where M(c) is not known."""
+    (value,), (error,) = pld.cgf(np.array([c]))
+    if not np.isfinite(value):
+        return inf, inf
+    base, slip, q, stay = float(value), float(error), nearest_float(pld.rate), nearest_float(1 - pld.rate)
+    powers = (c + 1, -c)
+    if isinstance(pld.inner, GaussianPld):
+        mu = sqrt(nearest_float(pld.inner.squared))
+        kink = erf(mu / sqrt(8))
+        y = np.linspace(mu / 2, mu / 2 + 10 + (c + 1) * mu, 4096)
+        variation = fsum(exp(min(700.0, bound_variation(y, mu, pld.rate, power) - base)) for power in powers)
+        atoms = 0.0
+    else:
+        eps = nearest_float(pld.inner.epsilon)
+        kink, top = -expm1(-eps / 2), log(stay * exp(-eps) + q) + eps
+        slip += 64 * EPS * (c + 3) * (1 + eps + abs(log(q)))
+        atoms = fsum(exp(power * top + log(0.5) - eps - base) for power in powers)
+        ends = [
+            exp(min(700.0, (power + 1) * a - (t + eps) / 2 - t - log(q) - log(4) - base))
+            for power in powers
+            for a, t in ((0.0, 0.0), (top, eps))
+        ]
+        variation = 2 * fsum(ends)
+    return (atoms + stay * kink * exp(-base) * (1 + 16 * EPS)) * (1 + 2 * slip), variation * (1 + 2 * slip)
+
+
+def _laplace_points(eps: float, rate: Fraction, c: float, s: float) -> tuple[Floats, Floats, float] | None:
     """t, ln Q's masses there, and P(t > 0) − Q(t > 0); the last point is the atom at ε₀."""
-    found = _panels(eps, widest)
+    found = place_panels(0.0, eps, rate, c + 1, s)
     if found is None:
         return None
     t, weight = found
@@ -141,21 +182,11 @@ def _laplace_points(eps: float, widest: float) -> tuple[Floats, Floats, float] |
     return np.append(t, eps), np.append(mass, log(0.5) - eps), -expm1(-eps / 2)
 
 
-def _gaussian_points(squared: float, widest: float, c: float) -> tuple[Floats, Floats, float] | None:
+def _gaussian_points(squared: float, rate: Fraction, c: float, s: float) -> tuple[Floats, Floats, float] | None:
     mu = sqrt(squared)
-    end = squared * (c + 0.5) + mu * sqrt(c * (c + 1) * squared + 140)
-    found = _panels(end, min(widest, squared / (end + squared / 2 + 2), mu / 2))
+    end = squared * (c + 0.5) + mu * sqrt(c * (c + 1) * squared + 80)
+    found = place_panels(0.0, end, rate, c + 1, s, min(squared / (end + squared / 2 + 2), mu / 2)) if end < 1e4 else None
     if found is None:
         return None
     t, weight = found
     return t, weight - (t + squared / 2) ** 2 / (2 * squared) - log(mu * sqrt(2 * pi)), erf(mu / sqrt(8))
-
-
-def _panels(end: float, widest: float) -> tuple[Floats, Floats] | None:
-    """Gauss' points on (0, end) and the logarithms of their weights."""
-    panels = ceil(end / (2 * widest))
-    if panels * len(_POINTS) > _MAX_POINTS:
-        return None
-    half = end / (2 * panels)
-    t = np.add.outer(half * (2 * np.arange(panels) + 1), half * _POINTS).ravel()
-    return t, np.tile(np.log(_WEIGHTS * half), panels)
