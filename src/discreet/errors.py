@@ -53,6 +53,7 @@ _PAGES = {
     "docs/noise.md#random-bits": "bits",
     "docs/asking.md#which-files-can-be-read": "source table",
     "docs/scale.md#spark": "path",
+    "docs/scale.md#prepare-a-table-once": "output group_by",
     "docs/ledger.md#accounts": "ledger account budget currency parent",
     "docs/ledger.md#certificates": "key release answer certificate",
     "docs/ledger.md#what-a-check-finds": "head",
@@ -321,6 +322,14 @@ class Problems:
         except DiscreetError as problem:
             self.found.append(problem)
 
+    @contextmanager
+    def collect_new(self) -> Iterator[None]:
+        """Keep what the body refuses, unless it was said before, and go on after it."""
+        found, said = Problems(), {str(each) for each in self.found}
+        with found.collect():
+            yield
+        self.found += [each for each in {str(each): each for each in found.found}.values() if str(each) not in said]
+
     def raise_all(self, what: str = "The plan") -> None:
         """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
         if len(self.found) == 1:
@@ -397,6 +406,26 @@ class EngineFailed(DiscreetError):
             "The query failed after the budget was charged. Retrying it, with the same id= if it had one, is free. Details "
             "are in the owner's log (the file that DISCREET_OWNER_LOG names)."
         )
+
+
+@contextmanager
+def raise_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt where DuckDB raises an error of its own in its place.
+
+    While a statement runs, DuckDB calls the handlers of signals itself, and drops the exception that one of them raises.
+
+    >>> with raise_interrupts():
+    ...     raise RuntimeError("Query interrupted")
+    Traceback (most recent call last):
+        ...
+    KeyboardInterrupt
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from None
 
 
 class LedgerUnavailable(DiscreetError):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import UUID
 
 import pytest
@@ -15,6 +16,7 @@ import discreet.ledger
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
+from tests.ordinary_user import ordinary_user
 from tests.support.small_ledger import debit_and_record, make_small_ledger
 
 
@@ -147,3 +149,16 @@ def test_no_module_of_the_ledger_reads_a_clock() -> None:
             if named and node.value.id in ("time", "datetime"):  # type: ignore[attr-defined]
                 assert node.attr == "sleep", file  # type: ignore[attr-defined]
             assert not (isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime")), file
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_file_that_may_not_be_read_is_said_to_be_that(create: bool) -> None:
+    with ordinary_user(), TemporaryDirectory() as folder:
+        path = Path(folder, "hr.ledger")
+        make_small_ledger(path).close()
+        path.chmod(0)
+        with pytest.raises(LedgerUnavailable, match=r"opened \(Permission denied\)\. Let its owner run this") as denied:
+            open_ledger(path, create=create)
+        assert "with the same id" not in str(denied.value)  # nothing was asked
+        path.chmod(0o600)
+        assert check_ledger(open_ledger(path)).is_valid

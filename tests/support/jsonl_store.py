@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -30,7 +30,7 @@ from discreet.ledger.entries import (
     encode,
 )
 from discreet.ledger.quarantine import FailureCounts
-from discreet.ledger.store import Head, StoredEntry, read_account
+from discreet.ledger.store import Head, Returned, StoredEntry, read_account
 
 SCHEME = "jsonl"
 
@@ -98,10 +98,10 @@ class JsonLinesTransaction:
         answers = (entry for entry in self.entries if isinstance(entry, AnswerRecorded))
         return next((entry.answer for entry in answers if entry.debit == debit), None)
 
-    def iter_entries(self, kind: str | None = None) -> Iterator[StoredEntry]:
+    def iter_entries(self, kind: str | None = None, *, after: int | None = None) -> Iterator[StoredEntry]:
         """As in `Transaction`."""
         for entry in self.entries:
-            if kind in (None, entry.__struct_config__.tag):
+            if kind in (None, entry.__struct_config__.tag) and (after is None or entry.number > after):
                 body = encode(entry)
                 yield StoredEntry(entry.number, body, compute_hash(body))
 
@@ -164,6 +164,11 @@ class JsonLinesStore:
             self.path.touch()
         if not self.path.exists():
             raise LedgerUnavailable(location, "there is no ledger here", "make one")
+
+    def transact(self, body: Callable[[JsonLinesTransaction], Returned]) -> Returned:
+        """As in `Store`."""
+        with self.write_transaction() as transaction:
+            return body(transaction)
 
     @contextmanager
     def write_transaction(self) -> Iterator[JsonLinesTransaction]:

@@ -8,7 +8,7 @@ shown, so an answer that one of them paid for may be shown to the others for fre
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
@@ -93,14 +93,14 @@ class AccountState:
     def charge_cost(self, amount: Fraction, delta: Fraction, privacy_unit: str = "") -> "AccountState":
         """Return the account and its parents after a debit of a known cost. Raise `BudgetExceeded` if it does not fit in all
         of them."""
-        return replace(self._charge_with_parents(amount, delta, privacy_unit), debits=self.debits + 1)
+        return self._charge_with_parents(amount, delta, privacy_unit, self.debits + 1)
 
-    def _charge_with_parents(self, amount: Fraction, delta: Fraction, privacy_unit: str) -> "AccountState":
-        parent = None if self.parent is None else self.parent._charge_with_parents(amount, delta, privacy_unit)
+    def _charge_with_parents(self, amount: Fraction, delta: Fraction, privacy_unit: str, debits: int) -> "AccountState":
+        above = self.parent
+        parent = None if above is None else above._charge_with_parents(amount, delta, privacy_unit, above.debits)
         unit = require_same_unit(self.privacy_unit, privacy_unit, self.name)
-        return replace(
-            self, budget=self.budget.charge_cost(amount, delta, MAX_DENOMINATOR_BITS), parent=parent, privacy_unit=unit
-        )
+        budget = self.budget.charge_cost(amount, delta, MAX_DENOMINATOR_BITS)
+        return AccountState(self.name, budget, self.delta, parent, debits, unit, self.own_split)
 
     def charge(self, event: Event, certified_delta: Number = 0) -> "AccountState":
         """Return the account after a debit of an event. Raise `BudgetExceeded`, with the ε that would fit, if it is too

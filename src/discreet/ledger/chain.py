@@ -17,12 +17,12 @@ Ids stay with their account: no account can bind, or learn of, the ids of anothe
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from uuid import uuid4
+from secrets import token_hex
 
 import msgspec
 
 from discreet import codec
-from discreet._numbers import Number
+from discreet._numbers import Number, read_decimal
 from discreet.accounting.currencies import Currency, Filter, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable, SourceQuarantined
 from discreet.events import Composition, compose
@@ -231,22 +231,25 @@ class LedgerAccount:
             raise BadParameter(
                 "bits", "seeded", "a ledger records no answer with noise that can be repeated", "leave the seed out"
             )
-        name, encoded_event = validate_name(uuid4().hex if id is None else id, "id"), codec.encode(event)
-        codec.decode(encoded_event)  # refuse what could not be read back, before it is in the chain for good
+        if id is not None:
+            validate_name(id, "id")
+        encoded_event, at = codec.encode(event), read_decimal(certified_delta, "certified_delta")
+
+        def reserve(transaction: Transaction) -> Receipt | CachedAnswer:
+            earlier = self._find_earlier_debit(transaction, id, measurement, encoded_event, fresh, shared)
+            return earlier or self._debit(transaction, id, measurement, event, encoded_event, cost, at, privacy_unit)
+
         try:
-            cost = self.initial_state.compute_charge(event, certified_delta)
-            with self.store.write_transaction() as transaction:
-                earlier = self._find_earlier_debit(transaction, id, measurement, encoded_event, fresh, shared)
-                return earlier or self._debit(
-                    transaction, name, measurement, event, encoded_event, cost, Fraction(certified_delta), privacy_unit
-                )
+            cost = self._compute_charge(encoded_event, at)
+            return self.store.transact(reserve)
         except BudgetExceeded as refused:
             raise self.state.suggest_epsilon(refused) from None
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Account`."""
         payer = receipt.paid_by or self.initial_state.name
-        with self.store.write_transaction() as transaction:
+
+        def record(transaction: Transaction) -> bytes:
             debit = transaction.find_entry(receipt.entry)
             if not isinstance(debit, Debit) or debit.account != payer or not self._is_in_family(transaction, payer):
                 raise LedgerUnavailable(
@@ -264,7 +267,9 @@ class LedgerAccount:
                     number=head.number + 1, previous=head.hash.hex(), account=payer, debit=receipt.entry, answer=answer
                 ),
             )
-        return answer
+            return answer
+
+        return self.store.transact(record)
 
     def find_payer(self, entry: int) -> "LedgerAccount":
         """Return the account of the family whose debit this entry is; this account if it is no debit of the family."""
@@ -310,8 +315,18 @@ class LedgerAccount:
         remaining = transaction.read_totals(self.initial_state).budget.remaining
         return Receipt(debit.number, _decode_event(encoded_event), remaining, None if is_own else debit.account)
 
+    def _compute_charge(self, encoded_event: bytes, certified_delta: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the cost of an event as it is read back: what could not be read is refused before it is in the chain."""
+        key = self.initial_state.budget.currency, encoded_event, certified_delta.as_integer_ratio()
+        if key not in _charges:
+            cost = self.initial_state.compute_charge(_decode_event(encoded_event), certified_delta)
+            if len(_charges) >= MAX_KNOWN_CHARGES:
+                _charges.clear()
+            _charges[key] = cost
+        return _charges[key]
+
     def _debit(
-        self, transaction: Transaction, id: str, measurement: str, event: Composition, encoded_event: bytes,
+        self, transaction: Transaction, id: str | None, measurement: str, event: Composition, encoded_event: bytes,
         cost: tuple[Fraction, Fraction], certified_delta: Fraction, privacy_unit: str,
     ) -> Receipt:  # fmt: skip
         amount, delta = cost
@@ -320,7 +335,8 @@ class LedgerAccount:
         append_entry(
             transaction,
             Debit(
-                number=head.number + 1, previous=head.hash.hex(), account=after.name, id=id, measurement=measurement,
+                number=head.number + 1, previous=head.hash.hex(), account=after.name,
+                id=_make_id(head.number + 1) if id is None else id, measurement=measurement,
                 encoded_event=msgspec.Raw(encoded_event), cost=amount, delta=delta, spent=after.budget.spent,
                 delta_spent=after.budget.delta_spent, certified_delta=certified_delta,
                 unit=after.privacy_unit or msgspec.UNSET,
@@ -328,6 +344,17 @@ class LedgerAccount:
         )  # fmt: skip
         transaction.save_totals(after)
         return Receipt(head.number + 1, event, after.budget.remaining)
+
+
+MAX_KNOWN_CHARGES = 1024
+_charges: dict[tuple[Currency, bytes, tuple[int, int]], tuple[Fraction, Fraction]] = {}
+"""Costs that were computed, by the bytes of the event: to hash the event itself takes longer, and so does a rational."""
+
+
+def _make_id(number: int) -> str:
+    """Return a random id for a debit with this number. With the number first, the ids of debits in one commit stand beside
+    each other in a store's index, and their commit writes few pages of it."""
+    return f"{number:010x}{token_hex(11)}"
 
 
 def _decode_event(encoded_event: bytes) -> Composition:

@@ -65,20 +65,17 @@ class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True, rename
         )  # fmt: skip
 
 
-class Debit(
-    _AccountEntry,
-    frozen=True,
-    tag="debit",
-    kw_only=True,
-    rename={
-        "encoded_event": "facts",
-        "cost": "price",
-        "delta": "leak",
-        "delta_spent": "leaked",
-        "certified_delta": "at",
-        "unit": "about",
-    },
-):
+_DEBIT_FIELDS = {
+    "encoded_event": "facts",
+    "cost": "price",
+    "delta": "leak",
+    "delta_spent": "leaked",
+    "certified_delta": "at",
+    "unit": "about",
+}
+
+
+class Debit(_AccountEntry, frozen=True, tag="debit", kw_only=True, rename=_DEBIT_FIELDS):
     """A measurement was charged: its event, its cost, and what the account had spent after it."""
 
     id: str
@@ -95,6 +92,20 @@ class Debit(
     def privacy_unit(self) -> str:
         """The account's privacy unit and neighbouring relation after this debit; "" if none was stated."""
         return self.unit or ""
+
+
+class WrittenDebit(_AccountEntry, frozen=True, tag="debit", kw_only=True, rename=_DEBIT_FIELDS):
+    """A debit whose rationals are the texts that it holds. A check compares most of them without parsing."""
+
+    id: str
+    measurement: str
+    encoded_event: msgspec.Raw
+    cost: str
+    delta: str
+    spent: str
+    delta_spent: str
+    certified_delta: str
+    unit: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class AnswerRecorded(_AccountEntry, frozen=True, tag="answer", kw_only=True):
@@ -139,12 +150,12 @@ class EntryKeys(NamedTuple):
     debit: int | None = None
 
     @classmethod
-    def of(cls, entry: Entry) -> "EntryKeys":
+    def of(cls, entry: "Entry | WrittenDebit") -> "EntryKeys":
         """Return the keys of an entry; its kind is its tag on the wire."""
         match entry:
             case AccountOpened():
                 return cls("open", entry.account)
-            case Debit():
+            case Debit() | WrittenDebit():
                 return cls("debit", entry.account, entry.id, entry.measurement)
             case AnswerRecorded():
                 return cls("answer", entry.account, debit=entry.debit)
@@ -170,6 +181,16 @@ def decode(body: bytes) -> Entry:
         BadEventEncoding: if the bytes are no entry of this version.
     """
     return _decode_exactly(_DECODER, body)
+
+
+def decode_written_debit(body: bytes) -> WrittenDebit | None:
+    """Decode a debit except for its rationals: it is one that `encode` would write if each of them is a text that `to_wire`
+    writes. Return None for everything else."""
+    try:
+        debit = _WRITTEN_DEBIT.decode(body)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    return debit if _ENCODER.encode(debit) == body else None
 
 
 def decode_debit(body: bytes) -> Debit:
@@ -258,5 +279,6 @@ def privacy_unit_of(measurement: Mapping[str, Any]) -> str:
 _ENCODER = msgspec.json.Encoder(enc_hook=to_wire)
 _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry, dec_hook=from_wire)
 _DEBIT: msgspec.json.Decoder[Debit] = msgspec.json.Decoder(Debit, dec_hook=from_wire)
+_WRITTEN_DEBIT: msgspec.json.Decoder[WrittenDebit] = msgspec.json.Decoder(WrittenDebit)
 _PARENT: msgspec.json.Decoder[_Parent] = msgspec.json.Decoder(_Parent)
 _EVENT_BYTES: msgspec.json.Decoder[_EventBytes] = msgspec.json.Decoder(_EventBytes)

@@ -6,7 +6,7 @@ sees every entry that was committed before, and with one lock there is no deadlo
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from discreet.ledger.sql_store import (
     report_waiting,
     upgrade,
 )
+from discreet.ledger.store import Returned
 from discreet.paths import describe_server, first_line_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class PostgresStore:
         self._lock, self._owner = threading.RLock(), 0
         with self._lock, self._translate_errors():
             self._upgrade(self._connect(), create)
+
+    def transact(self, body: Callable[[SqlTransaction], Returned]) -> Returned:
+        """As in `Store`: each thread has a transaction of its own."""
+        with self.write_transaction() as transaction:
+            return body(transaction)
 
     def write_transaction(self) -> AbstractContextManager[SqlTransaction]:
         """As in `Store`."""

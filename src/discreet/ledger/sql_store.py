@@ -10,10 +10,11 @@ nothing of what it holds.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from discreet.accounting.currencies import Filter
 from discreet.errors import PARAMETER_PAGES, BadEventEncoding, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger.account import AccountState
 from discreet.ledger.entries import (
@@ -173,26 +174,50 @@ def _fill_roots(run: RunStatement) -> None:
 Decoded = TypeVar("Decoded")
 
 
+class Totals(NamedTuple):
+    """What an account has spent, as it is stored beside the entries."""
+
+    spent: Fraction
+    delta_spent: Fraction
+    debits: int
+    privacy_unit: str
+
+
+@dataclass(slots=True)
+class Memory:
+    """What transactions on one connection read and wrote last: it need not be read again while no other has written."""
+
+    data_version: int  # of the connection, which changes when another one commits
+    head: Head | None = None
+    totals: dict[str, Totals] = field(default_factory=dict)  # by account
+
+
 @dataclass(frozen=True, slots=True)
 class SqlTransaction:
-    """A `Transaction` on these tables."""
+    """A `Transaction` on these tables. One with a memory changes them by `append` and `save_totals` alone."""
 
     run: RunStatement
     location: str
+    memory: Memory | None = None
 
     def read_head(self) -> Head:
         """As in `Transaction`."""
+        if self.memory is not None and self.memory.head is not None:
+            return self.memory.head
         row = self._fetch_one("SELECT number, hash FROM discreet_entries ORDER BY number DESC LIMIT 1")
         return Head(self._check_int(row[0]), self._check_bytes(row[1])) if row else Head(0, GENESIS)
 
     def append(self, entry: Entry) -> None:
         """As in `Transaction`."""
         body = encode(entry)
+        link = compute_hash(body)
         self.run(
             "INSERT INTO discreet_entries (number, kind, account, id, measurement, debit, body, hash) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (entry.number, *EntryKeys.of(entry), body, compute_hash(body)),
+            (entry.number, *EntryKeys.of(entry), body, link),
         )
+        if self.memory is not None:
+            self.memory.head = Head(entry.number, link)
         match entry:
             case AccountOpened():
                 root = None if entry.parent is None else self.read_root(entry.parent)
@@ -210,10 +235,13 @@ class SqlTransaction:
     def save_totals(self, account: AccountState) -> None:
         """As in `Transaction`."""
         for each in account.lineage:
+            totals = Totals(each.budget.spent, each.budget.delta_spent, each.debits, each.privacy_unit)
             self.run(
                 "UPDATE discreet_accounts SET spent = ?, leaked = ?, debits = ?, whose = ? WHERE name = ?",
-                (str(each.budget.spent), str(each.budget.delta_spent), each.debits, each.privacy_unit, each.name),
+                (str(totals.spent), str(totals.delta_spent), totals.debits, totals.privacy_unit, each.name),
             )
+            if self.memory is not None:
+                self.memory.totals[each.name] = totals
 
     def find_entry(self, number: int) -> Entry | None:
         """As in `Transaction`."""
@@ -232,6 +260,8 @@ class SqlTransaction:
 
     def find_debit_by_measurement(self, account: str, measurement: str, *, in_family: bool = False) -> Debit | None:
         """As in `Transaction`."""
+        if self._fetch_one("SELECT 1 FROM discreet_entries WHERE measurement = ? LIMIT 1", measurement) is None:
+            return None  # as for most, which are new; to rank those that are found takes longer
         row = self._fetch_one(
             f"SELECT body FROM discreet_entries WHERE measurement = ? AND {_IN_FAMILY if in_family else 'account = ?'} "
             "ORDER BY EXISTS (SELECT 1 FROM discreet_entries AS a WHERE a.debit = discreet_entries.number) DESC, "
@@ -248,9 +278,10 @@ class SqlTransaction:
         entry = self._decode(decode, row[0]) if row else None
         return entry.answer if isinstance(entry, AnswerRecorded) else None
 
-    def iter_entries(self, kind: str | None = None) -> Iterator[StoredEntry]:
+    def iter_entries(self, kind: str | None = None, *, after: int | None = None) -> Iterator[StoredEntry]:
         """As in `Transaction`, a batch at a time: a history of any length fits into memory."""
-        last, order = -(1 << 63), ">="  # the least number that the column can hold: planted entries are found, too
+        least = -(1 << 63), ">="  # the least number that the column can hold: planted entries are found, too
+        last, order = least if after is None else (after, ">")
         of_kind, values = ("", ()) if kind is None else (" AND kind = ?", (kind,))
         while batch := self.run(
             f"SELECT number, kind, account, id, measurement, debit, body, hash FROM discreet_entries "
@@ -278,7 +309,7 @@ class SqlTransaction:
             if opened.parent is not None and opened.parent not in found:
                 raise LedgerCorrupted(self.location, f"account {name!r} has no parent that was opened before it")
             parent = None if opened.parent is None else found[opened.parent]
-            found[name] = self._add_totals(opened.to_account(parent), parent, totals)
+            found[name] = self._add_totals(opened.to_account(parent), parent, self._to_totals(name, totals))
         return tuple(found.values())
 
     def read_root(self, account: str) -> str | None:
@@ -293,23 +324,34 @@ class SqlTransaction:
 
     def read_totals(self, account: AccountState) -> AccountState:
         """As in `Transaction`."""
-        row = self._fetch_one("SELECT spent, leaked, debits, whose FROM discreet_accounts WHERE name = ?", account.name)
-        if row is None:
-            raise LedgerCorrupted(self.location, f"account {account.name!r} is missing")
-        return self._add_totals(account, None if account.parent is None else self.read_totals(account.parent), row)
+        totals = None if self.memory is None else self.memory.totals.get(account.name)
+        if totals is None:
+            select = "SELECT spent, leaked, debits, whose FROM discreet_accounts WHERE name = ?"
+            row = self._fetch_one(select, account.name)
+            if row is None:
+                raise LedgerCorrupted(self.location, f"account {account.name!r} is missing")
+            totals = self._to_totals(account.name, row)
+            if self.memory is not None:
+                self.memory.totals[account.name] = totals
+        return self._add_totals(account, None if account.parent is None else self.read_totals(account.parent), totals)
 
     def _check_opening(self, entry: Entry | None, account: str) -> AccountOpened:
         if not isinstance(entry, AccountOpened) or entry.account != account:
             raise LedgerCorrupted(self.location, f"account {account!r} does not point at the entry that opened it")
         return entry
 
-    def _add_totals(self, account: AccountState, parent: AccountState | None, totals: Sequence[Any]) -> AccountState:
-        spent, delta_spent, debits, unit = totals
+    def _to_totals(self, name: str, row: Sequence[Any]) -> Totals:
         try:
-            budget = replace(account.budget, spent=Fraction(spent), delta_spent=Fraction(delta_spent))
+            return Totals(Fraction(row[0]), Fraction(row[1]), row[2], row[3])
         except (ValueError, TypeError, ZeroDivisionError):
-            raise LedgerCorrupted(self.location, f"the totals of account {account.name!r} are no numbers") from None
-        return replace(account, budget=budget, parent=parent, debits=debits, privacy_unit=unit)
+            raise LedgerCorrupted(self.location, f"the totals of account {name!r} are no numbers") from None
+
+    def _add_totals(self, account: AccountState, parent: AccountState | None, totals: Totals) -> AccountState:
+        budget = account.budget
+        spent = Filter(budget.currency, budget.limit, budget.delta_limit, totals.spent, totals.delta_spent)
+        return AccountState(
+            account.name, spent, account.delta, parent, totals.debits, totals.privacy_unit, account.own_split
+        )
 
     def read_event_counts(self, account: str, limit: int | None = None) -> dict[bytes, int]:
         """As in `Transaction`."""

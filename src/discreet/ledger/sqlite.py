@@ -2,6 +2,25 @@
 
 Write-ahead log, `synchronous=FULL` and immediate transactions: a commit is on the disk when it returns, and writers queue.
 Every failure (a full disk, a failing one, a file that was replaced) is an error before anything is shown.
+
+**Group commit.** Waiting for the disk takes longer than writing an entry, and so does handing a lock to another thread. So
+the bodies of write transactions that threads bring to `transact` at the same time become one transaction of SQLite, a batch:
+the thread that has the connection runs them one after the other, its own and those of the threads that wait, each sees what
+those before it wrote, and it commits once for all. **Proof** that each is still a transaction of its own. *Durable when it
+returns*: a thread leaves `transact` after the commit of its batch has returned, so nothing that follows it, above all no row
+that is read, comes before the disk has its entry. *Undone if it fails*: a body that fails before it has written anything
+leaves nothing to undo. One that fails later undoes the whole batch, and the other bodies run again without it, as if it had
+never come; nothing was shown of their first run. *All or none*: if the commit fails, SQLite has written none of the batch,
+and every member raises, also those whose bodies failed, since what they saw is undone. *Isolated*: the lock is held from
+before a batch begins until after it has ended, so no other thread is shown what may yet be undone. *Interrupted*: Ctrl-C may
+come between any two steps. The thread that has the connection then undoes the open batch, so that the file is not left
+locked, and every member raises; so does one that was not told how its batch ended. The entry of a member that is interrupted
+may be on the disk: a debit without an answer, which a retry continues. A member that is not woken looks for itself after a
+while (`BATCH_WAIT_SECONDS`).
+
+**What is remembered.** From one batch to the next the store remembers the end of the chain and the totals of the accounts
+that it debited (`Memory`), and reads them again if another connection has committed anything since, which SQLite's
+`data_version` says, or if this one has done anything but run such batches.
 """
 
 import os
@@ -9,14 +28,16 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger.sql_store import (
     LATEST_VERSION,
+    Memory,
     SqlTransaction,
     check_version,
     locked_ledger_error,
@@ -24,6 +45,7 @@ from discreet.ledger.sql_store import (
     report_waiting,
     upgrade,
 )
+from discreet.ledger.store import Returned
 from discreet.paths import exists, resolve
 
 WAIT_SECONDS = 1.0
@@ -44,15 +66,50 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _CORRUPTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT}
 
 
+_FAILURES = (sqlite3.Error, UnicodeDecodeError, OSError)
+
 _SIGNATURE = b"SQLite format 3\0"
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+
+
+class Member:
+    """The write transaction of one thread, in a batch."""
+
+    __slots__ = ("body", "ended", "error", "failure", "gate", "returned")
+
+    def __init__(self, body: Callable[[SqlTransaction], Any]) -> None:
+        self.body = body
+        self.returned: Any = None
+        self.error: Exception | None = None  # of its own body
+        self.failure: BaseException | None = None  # of its batch
+        self.ended = False
+        self.gate = threading.Lock()  # a `threading.Event` costs as much as an entry
+        self.gate.acquire()
+
+    def wake(self) -> None:
+        """Let its thread go on, or look whether it is to run the next batch."""
+        with suppress(RuntimeError):  # it was woken before
+            self.gate.release()
+
+    def end(self, failure: BaseException | None = None) -> None:
+        """Let its thread go on: its batch is on the disk, or `failure` says why none of it is. Only the first end counts."""
+        if not self.ended:
+            self.failure, self.ended = failure, True
+            self.wake()
+
+
+MAX_BATCH = 64
+"""How many write transactions share one commit: those that queue behind them wait no longer for theirs."""
+BATCH_WAIT_SECONDS = 0.1
+"""After this time a member looks for itself: the thread that was to run it may have been interrupted."""
 
 
 class SqliteStore:
     """The file, through one connection per process."""
 
     _connection: sqlite3.Connection | None = None
+    _memory: Memory | None = None
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
         if str(path) in ("", ":memory:"):
@@ -61,23 +118,51 @@ class SqliteStore:
             )
         self.path = resolve(path, lambda reason: LedgerUnavailable(str(path), reason, "name another file"))
         self.location = str(self.path)
-        self._lock = threading.RLock()
+        self._lock, self._waiting = threading.RLock(), deque[Member]()
         self._file = (0, 0)
-        with self._lock:
-            self._connect(create)
+        self._connect(create)
         _STORES.add(self)
 
-    def write_transaction(self) -> AbstractContextManager[SqlTransaction]:
-        """As in `Store`."""
-        return self._transaction("BEGIN IMMEDIATE")
+    def transact(self, body: Callable[[SqlTransaction], Returned]) -> Returned:
+        """As in `Store`. Threads that write at the same time share one commit."""
+        member = Member(body)
+        try:
+            self._waiting.append(member)
+            if not self._is_first(member):
+                member.gate.acquire(timeout=BATCH_WAIT_SECONDS)
+            while not member.ended:
+                with self._lock:
+                    self._lead(member)
+                self._wake_first()
+        except BaseException:
+            with suppress(ValueError):
+                self._waiting.remove(member)  # unless another thread runs it
+            self._wake_first()
+            raise
+        if member.failure is not None:
+            error = self._translate(member.failure)
+            raise error from None if error is member.failure else member.failure
+        if member.error is not None:
+            raise member.error
+        returned: Returned = member.returned
+        return returned
 
-    def read_transaction(self) -> AbstractContextManager[SqlTransaction]:
+    @contextmanager
+    def write_transaction(self) -> Iterator[SqlTransaction]:
         """As in `Store`."""
-        return self._transaction("BEGIN")
+        with self._transaction("BEGIN IMMEDIATE") as transaction:
+            yield transaction
+
+    @contextmanager
+    def read_transaction(self) -> Iterator[SqlTransaction]:
+        """As in `Store`."""
+        with self._transaction("BEGIN") as transaction:
+            yield transaction
 
     def close(self) -> None:
         """As in `Store`."""
-        with self._lock:
+        with self._lock, self._translate_errors():
+            self._require_no_transaction()
             self._disconnect()
 
     def check_integrity(self) -> str | None:
@@ -91,18 +176,133 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[SqlTransaction]:
-        with self._lock, self._translate_errors():
-            connection = self._current_connection()
+        """One transaction alone."""
+        with self._lock:
             try:
-                self._execute_with_retry(begin)
-                row = connection.execute("SELECT version FROM discreet_schema").fetchone()
-                check_version(row, self.location)
+                connection = self._begin(begin)
+                changes = connection.total_changes
                 yield SqlTransaction(connection.execute, self.location)
                 connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
+                if connection.total_changes != changes:
+                    self._memory = None
+            except BaseException as error:
+                self._undo(error)
                 raise
+
+    def _is_first(self, member: Member) -> bool:
+        """Whether no other member waits that would run this one. If it waits no longer, another thread runs it."""
+        try:
+            return self._waiting[0] is member
+        except IndexError:
+            return False
+
+    def _wake_first(self) -> None:
+        """Let the member that has waited longest run the next batch, if there is one."""
+        if self._waiting:
+            with suppress(IndexError):  # it was interrupted, and waits no longer
+                self._waiting[0].wake()
+
+    def _lead(self, member: Member) -> None:
+        """Run a batch, unless the member has been run. It is called where the lock is held, so no batch is open."""
+        if member in self._waiting:
+            self._run_batch()
+        elif not member.ended:
+            member.end(KeyboardInterrupt())  # the thread that ran it was interrupted before it could say how it ended
+
+    def _run_batch(self) -> None:
+        """Run the members that wait, and those that come meanwhile, and commit. Then let their threads go on."""
+        batch: list[Member] = []
+        try:
+            self._join(batch)
+            connection = self._begin("BEGIN IMMEDIATE")
+            if self._memory is None:
+                self._memory = Memory(self._data_version(connection))
+            transaction = SqlTransaction(connection.execute, self.location, self._memory)
+            for member in batch:
+                changes = connection.total_changes
+                try:
+                    member.returned = member.body(transaction)
+                except _FAILURES:
+                    raise
+                except Exception as error:
+                    member.error = error
+                    if connection.total_changes != changes:
+                        self._run_again_without(member, batch)
+                        return
+                self._join(batch)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            self._memory = None
+            try:
+                self._roll_back()
+                self._disconnect()
+            finally:
+                for member in batch:
+                    member.end(error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for member in batch:
+                member.end()
+
+    def _join(self, batch: list[Member]) -> None:
+        """Let the members that wait join a batch."""
+        while self._waiting and len(batch) < MAX_BATCH:
+            try:
+                member = self._waiting.popleft()
+            except IndexError:  # the last one was interrupted, and waits no longer
+                return
+            if not member.ended:
+                batch.append(member)
+
+    def _run_again_without(self, failed: Member, batch: list[Member]) -> None:
+        """Undo a batch of which one body failed after it had written, and let the others wait for the next one."""
+        self._memory = None
+        self._roll_back()
+        others = [member for member in batch if member is not failed]
+        for member in others:
+            member.returned = member.error = None
+        self._waiting.extendleft(reversed(others))
+        failed.end()
+
+    def _require_no_transaction(self) -> None:
+        """Refuse a transaction around this call, in the same thread, or one that was interrupted while it was undone. To go
+        on would commit the half of it that is written."""
+        if self._connection is not None and self._connection.in_transaction:
+            raise sqlite3.OperationalError("cannot start a transaction within a transaction")
+
+    def _begin(self, statement: str) -> sqlite3.Connection:
+        """Begin a transaction on a schema of a known version. Forget what was remembered if another connection has written
+        since; if none has, the version is the same, too."""
+        self._require_no_transaction()
+        connection = self._current_connection()
+        self._execute_with_retry(statement)
+        if self._memory is None or self._memory.data_version != self._data_version(connection):
+            self._memory = None
+            check_version(connection.execute("SELECT version FROM discreet_schema").fetchone(), self.location)
+        return connection
+
+    def _data_version(self, connection: sqlite3.Connection) -> int:
+        """Return a number that changes when another connection has committed something."""
+        return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def _undo(self, error: BaseException) -> None:
+        """Undo the transaction that ends with this error. After an error of SQLite or the system, and after an interruption,
+        which may have come at any step, the connection is closed.
+
+        It is called where the lock is held, and by the frame that holds it: a context manager of its own can be left behind
+        by an interruption, and would undo something else when it is collected.
+        """
+        self._roll_back()
+        if not isinstance(error, Exception) or isinstance(error, _FAILURES):
+            self._disconnect()
+            if isinstance(error, Exception):
+                raise self._translate(error) from error
+
+    def _roll_back(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
 
     def _current_connection(self) -> sqlite3.Connection:
         """Return the connection, opened again after a fork or a failure. A file that is no longer at its path is refused."""
@@ -122,7 +322,7 @@ class SqliteStore:
         if create and not exists(self.path.parent, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
             hint = "create the folder first, or name a file in another one"
             raise LedgerUnavailable(self.location, "its folder does not exist", hint)
-        with self._translate_errors():
+        with self._translate_errors(opening=True):
             if create:  # for its owner alone, who may give others rights
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             uri = f"{self.path.as_uri()}?mode=rw"
@@ -183,32 +383,56 @@ class SqliteStore:
 
     def _file_identity(self) -> tuple[int, int]:
         try:
-            found = os.stat(self.path)
+            found = os.stat(self.location)  # the path as a text
         except OSError:
             return 0, 0
         return found.st_dev, found.st_ino
 
     def _disconnect(self) -> None:
+        self._memory = None
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = None
 
     @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
+    def _translate_errors(self, *, opening: bool = False) -> Iterator[None]:
         """Raise the errors of SQLite and the system as errors of discreet. After one of them the connection is closed."""
         try:
             yield
-        except sqlite3.Error as error:
+        except _FAILURES as error:
+            self._roll_back()
             self._disconnect()
-            raise self._translate_error(error) from error
-        except UnicodeDecodeError as error:
-            self._disconnect()
-            raise LedgerCorrupted(self.location, "a column that holds text holds something else") from error
-        except OSError as error:
-            self._disconnect()
-            hint = _ALLOW if isinstance(error, PermissionError) else "check the disk"
-            raise LedgerUnavailable(self.location, f"the system refused it ({error.strerror})", hint) from error
+            denied = self._find_denial() if opening else None
+            raise denied or self._translate(error) from error
+
+    def _find_denial(self) -> LedgerUnavailable | None:
+        """Return the error of a file that this user may not read: SQLite says only that it cannot be opened."""
+        try:
+            os.close(os.open(self.path, os.O_RDONLY))
+        except PermissionError as error:
+            reason = f"it cannot be opened ({error.strerror})"
+            hint = "let its owner run this, or allow this user to read and write the file and its folder"
+            return LedgerUnavailable(self.location, reason, hint)
+        except OSError:
+            return None
+        return None
+
+    def _translate(self, error: BaseException) -> BaseException:
+        """Return the error of discreet that says the same."""
+        match error:
+            case sqlite3.Error():
+                return self._translate_error(error)
+            case UnicodeDecodeError():
+                return LedgerCorrupted(self.location, "a column that holds text holds something else")
+            case OSError():
+                hint = _ALLOW if isinstance(error, PermissionError) else "check the disk"
+                return LedgerUnavailable(self.location, f"the system refused it ({error.strerror})", hint)
+            case Exception():
+                return error
+            case _:
+                reason = "the thread that wrote for several others was interrupted, so nothing is shown"
+                return LedgerUnavailable(self.location, reason, "ask again with the same id")
 
     def _translate_error(self, error: sqlite3.Error) -> DiscreetError:
         code = _error_code(error)
@@ -242,9 +466,12 @@ def _error_code(error: sqlite3.Error) -> int:
 
 # SQLite forbids to carry a connection across a fork, even unused: each side opens its own when it next needs one.
 _held_stores: "list[SqliteStore]" = []
+_forking = threading.Lock()
+"""Held from before a fork until after it: two threads that fork at once would release each other's stores."""
 
 
 def _before_fork() -> None:
+    _forking.acquire()
     _held_stores.extend(_STORES)
     for store in _held_stores:
         store._lock.acquire()
@@ -254,7 +481,14 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _held_stores:
         _held_stores.pop()._lock.release()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    for store in _held_stores:
+        store._waiting.clear()  # the threads that waited are not there
+    _after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not where there is no fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -8,10 +8,9 @@ A new store implements both protocols, is registered with `discreet.ledger.regis
 in tests/ledger/test_store.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -21,6 +20,8 @@ from discreet.ledger.account import AccountState
 from discreet.ledger.entries import AccountOpened, Debit, Entry, EntryKeys, decode
 from discreet.ledger.quarantine import FailureCounts
 
+Returned = TypeVar("Returned")
+
 
 class Head(NamedTuple):
     """The end of a chain: the number and the hash of its last entry; 0 and `GENESIS` for an empty one."""
@@ -29,8 +30,7 @@ class Head(NamedTuple):
     hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEntry:
+class StoredEntry(NamedTuple):
     """An entry as it is stored, not yet decoded."""
 
     number: int
@@ -84,9 +84,9 @@ class Transaction(Protocol):
         """Return the answer that is recorded for a debit."""
         ...
 
-    def iter_entries(self, kind: str | None = None) -> Iterator[StoredEntry]:
+    def iter_entries(self, kind: str | None = None, *, after: int | None = None) -> Iterator[StoredEntry]:
         """Yield the entries in the order of their numbers, of one kind or all of them: also those with numbers that no entry
-        should have."""
+        should have. With `after`, those with larger numbers."""
         ...
 
     def list_account_names(self) -> tuple[str, ...]:
@@ -129,6 +129,16 @@ class Store(Protocol):
     @property
     def location(self) -> str:
         """Where it is, for messages: without passwords."""
+        ...
+
+    def transact(self, body: Callable[[Transaction], Returned]) -> Returned:
+        """Run a body in a write transaction, and return what it returned when that is durable. An error of the body undoes
+        what it wrote, and is raised. This is for what many threads do at once: a store may run the bodies of several in one
+        transaction.
+
+        A body may run in another thread, and more than once, of which only the last counts. So it changes nothing but the
+        transaction, takes no lock and opens no other transaction.
+        """
         ...
 
     def write_transaction(self) -> AbstractContextManager[Transaction]:
