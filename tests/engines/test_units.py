@@ -1,6 +1,7 @@
 """Privacy units that are rows, or that several columns identify: the oracle's integers and the stated sensitivity, on DuckDB
 and PostgreSQL. Spark runs the same in its own test, beside its one JVM."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ UNITS = [with_row_units, with_several_columns]
 @pytest.fixture(params=["duckdb", "postgres"])
 def open_world(request: pytest.FixtureRequest) -> Opening:
     if request.param == "duckdb":
-        return lambda table: stored(table, duckdb.connect())
+        return partial(stored, connection=duckdb.connect())
     server: Server = request.getfixturevalue("postgres")
     return server.open_world
 
@@ -49,8 +50,9 @@ def test_parts_give_the_same_integers_as_the_whole(declare: Declaring, monkeypat
     from tests.engines.duckdb.test_parts import open_small
 
     monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
-    assert find_differences(open_small, range(200, 212), 3, declare) == []
-    assert find_join_differences(open_small, range(200, 203), 2, declare) == []
+    opening = partial(open_small, connection=duckdb.connect())
+    assert find_differences(opening, range(200, 212), 3, declare) == []
+    assert find_join_differences(opening, range(200, 203), 2, declare) == []
 
 
 def run_together(values: list[SQL], dialect: Any) -> SQL:
@@ -74,7 +76,7 @@ def keep_missing_parts(values: list[SQL], dialect: Any) -> SQL:
 
 def test_a_mutant_that_keeps_missing_parts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "encode_tuple", keep_missing_parts)
-    assert find_differences(lambda table: stored(table, duckdb.connect()), range(200, 212), 5, with_several_columns)
+    assert find_differences(partial(stored, connection=duckdb.connect()), range(200, 212), 5, with_several_columns)
 
 
 def count(session: Session, query: str = "SELECT COUNT(*) AS n FROM people") -> int:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from math import erf, exp, sqrt
@@ -263,6 +264,17 @@ def test_spreads_of_counts_have_a_statement_of_their_own() -> None:
 def test_what_ran_does_not_show_the_owners_salt() -> None:
     plain = session(unique=False, max_groups=2)
     salted = replace(plain, table=replace(plain.table, salt="pepper 7"))
+    statements = [each.engine.compile_totals(each.calibrate(BY_DEPARTMENT, epsilon=1).bounded) for each in (plain, salted)]
+    without, secret = (set(re.findall(r"\d{6,}", statement)) for statement in statements)
+    assert len(secret - without) >= 4  # the constants that the salt determines: of the unit, and of each key
+    shown = salted.ask(BY_DEPARTMENT, epsilon=1).to_json()
+    assert not [number for number in secret - without if number in shown]
+    assert "pepper 7" not in shown
+
+
+def test_what_ran_does_not_show_the_owners_salt_where_it_is_in_the_statement() -> None:
+    plain = session(unique=False, max_groups=2, delta=1e-6, keys={})
+    salted = replace(plain, table=replace(plain.table, salt="pepper 7"))
     assert "pepper 7" in salted.engine.compile_totals(salted.calibrate(BY_DEPARTMENT, epsilon=1).bounded)
     assert "pepper 7" not in salted.ask(BY_DEPARTMENT, epsilon=1).to_json()
 
@@ -311,10 +323,12 @@ def test_an_answer_speaks_of_clipping_only_where_values_are_clipped(sql: str, cl
 
 
 def test_a_view_of_counts_restates_what_its_intervals_hold() -> None:
-    answer = session().ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=1)
-    top = answer.order_by("n", descending=True).limit(1)
-    assert "All intervals together contain their counts within the limits" in top.explanation
-    assert "Each interval contains" not in top.explanation
+    for unique in (False, True):
+        answer = session(unique=unique).ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=1)
+        top = answer.order_by("n", descending=True).limit(1)
+        assert "All intervals together contain their counts" in top.explanation
+        assert ("within the limits" in top.explanation) == (not unique)
+        assert "Each interval contains" not in top.explanation
 
 
 @pytest.mark.parametrize(

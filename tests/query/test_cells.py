@@ -23,12 +23,16 @@ from tests.support.random_cells import (
     Tabulating,
     bound_each_table,
     by_oracle,
+    contrast,
     count_in_python,
     find_breaches,
     find_broken_tabulations,
     merge_null_with_sums,
     price_as_added,
     price_as_finest,
+    price_contrasts_as_added,
+    price_contrasts_as_tables,
+    price_contrasts_by_cell,
     price_total_as_free,
     roll_up,
 )
@@ -76,6 +80,28 @@ def test_mutants_of_tables_break_the_law(mutant: Tabulating) -> None:
 @pytest.mark.parametrize("mutant", [price_as_added, price_as_finest, price_total_as_free])
 def test_mutants_of_the_sensitivity_break_the_law(mutant: Stated) -> None:
     assert find_broken_tabulations(by_oracle, SEEDS, 5, mutant, first=True)
+
+
+@pytest.mark.parametrize("mutant", [price_contrasts_as_added, price_contrasts_as_tables, price_contrasts_by_cell])
+def test_mutants_of_the_sensitivity_of_contrasts_break_the_law(mutant: Stated) -> None:
+    found = find_broken_tabulations(by_oracle, range(50_000, 50_200), 5, first=True, stated_of_contrasts=mutant)
+    assert all("contrast" in breach for _, breach in found)
+    assert found
+
+
+@pytest.mark.parametrize("weight", ["COUNT(*)", "SUM(w)"])
+def test_the_sensitivity_of_contrasts_is_reached(weight: str) -> None:
+    """All rows of a unit in one cell; replaced by rows that have the other key, the contrast moves twice as far."""
+    for neighbours, factor in ((Neighbours.ADD_REMOVE, 1), (Neighbours.REPLACE, 2)):
+        bounded = bound(ALL_COLUMNS.replace("COUNT(*)", weight), replace(PEOPLE, max_groups=1), neighbours)
+        most = factor * bounded.max_change
+        after = [] if factor == 1 else [row(1, "a", True)] * 9
+        cells = [count_in_python(bounded, rows) for rows in ([row(1, "a", False)] * 9, after)]
+        for by, entry in (((), ()), ((0,), (0,))):
+            one, other = (contrast(bounded, each, (1,), by).get(entry, 0) for each in cells)
+            stated = bounded.contrast_sensitivity(by)
+            assert abs(one - other) == most == stated.linf == stated.l1
+            assert stated.l2_squared == most**2
 
 
 ALL_COLUMNS = "SELECT dept, ok, COUNT(*) AS n FROM people GROUP BY CUBE(dept, ok)"

@@ -327,6 +327,26 @@ def test_without_groups_rows_go_and_others_come() -> None:
     assert said == "Replacing one id can remove 3 rows and add 3 rows. Limits: 3 rows per id."
 
 
+def list_false_limits(monkeypatch: pytest.MonkeyPatch | None = None) -> list[str]:
+    """List the texts that state limits which no engine applies, or none where one is applied."""
+    if monkeypatch is not None:  # the mutant: limits are stated whether or not they are applied
+        monkeypatch.setattr("discreet.query.contribution.explain_limits", lambda unit, limits, unique: limits)
+    wrong = []
+    for unique in (False, True):
+        for sql in ("SELECT COUNT(*) AS n FROM people", "SELECT dept, SUM(pay) AS s FROM people GROUP BY dept"):
+            asked = session(unique=unique)
+            for said in (asked.quote(sql, epsilon=1).explanation, asked.ask(sql, epsilon=1).explanation):
+                stated = "Limits:" in said or "within the limits" in said
+                if stated == unique or ("no limit is applied" in said) != unique:
+                    wrong.append(said)
+    return wrong
+
+
+def test_limits_are_stated_where_they_are_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not list_false_limits()
+    assert list_false_limits(monkeypatch)
+
+
 @pytest.mark.parametrize("confidence", [0.95, np.float64(0.95), Fraction(19, 20), Decimal("0.95")])
 def test_a_confidence_of_95_percent_is_shown_as_such(confidence: Any) -> None:
     question = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"

@@ -10,6 +10,8 @@ from discreet.accounting.currencies import Zcdp
 from discreet.errors import BadParameter
 from tests.support.people import session
 
+ROOT = Path(__file__).parents[2]
+
 DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"unique": "no"}, "unique is 'no'"),
     ({"bounds": {"pay": (0,)}}, "bounds of `pay` are"),
@@ -46,7 +48,8 @@ def test_currencies_and_neighbours_have_the_names_of_the_command_line() -> None:
 
 
 def test_connect_says_what_it_returns(tmp_path: Path) -> None:
-    """A type checker knows a local session by its budget, and a session on a service by having none."""
+    """A type checker knows a local session by its budget, and a session on a service by having none. It reads what it
+    found when `make check` ran it with the same settings, and goes through the package if there is nothing."""
     import subprocess
     import sys
 
@@ -61,8 +64,8 @@ def test_connect_says_what_it_returns(tmp_path: Path) -> None:
         'either: Asking = connect("https://dp.example.org/people")\n'
         'either = connect("people.csv", unit="id", epsilon=1)\n'
     )
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
-    checked = subprocess.run([*command, str(program)], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", str(program)]
+    checked = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
     revealed = [line.rpartition(".")[2].strip('"') for line in checked.stdout.splitlines() if "Revealed" in line]
     assert revealed == ["Session", "Session", "RemoteSession", "Session"], checked.stdout
     assert "error" not in checked.stdout

@@ -4,6 +4,7 @@ queries, and hostile texts that must not reach the engine."""
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import log, sqrt
 from random import Random
 from typing import Any
 
@@ -11,8 +12,9 @@ import pyarrow
 
 from discreet.engines.base import SqlEngine
 from discreet.errors import QueryRefused
-from discreet.query.contribution import BoundedQuery
-from discreet.query.schema import Kind
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
 from discreet.units import Neighbours
 from tests.support.hostile_sql import HOSTILE
 from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
@@ -51,6 +53,26 @@ def find_differences(open_world: Opening, seeds: range, each: int, declare: Decl
             if answer(query, table) != reference(query, table.rows):
                 found.append((seed, text(query.query)))
     return found
+
+
+def count_kept(open_world: Opening, units: int = 3000, groups: int = 5) -> dict[Any, int]:
+    """Return how often each group is kept, of consecutive integers as units that all have the same consecutive groups and
+    keep two of them."""
+    columns = {"uid": Column(Kind.INTEGER), "age": Column(Kind.INTEGER, keys=tuple(range(groups)))}
+    table = Table("people", "uid", columns, 2, 1)
+    rows = tuple({"uid": unit, "age": group} for unit in range(units) for group in range(groups))
+    place = World(table, rows, {"uid": "BIGINT", "age": "INTEGER"})
+    query = bound_contributions(
+        parse_sql("SELECT age, COUNT(*) AS n FROM people GROUP BY age", table), table, Neighbours.ADD_REMOVE
+    )
+    return {keys[0]: totals[0] for totals, keys in open_world(place).read_totals(query)}
+
+
+def is_kept_equally(counts: dict[Any, int], kept: int = 2, false_alarm: float = 1e-10) -> bool:
+    """Whether chance explains these counts, by Hoeffding's bound for each group: a unit keeps it or not."""
+    n = sum(counts.values()) // kept
+    room = sqrt(n * log(2 * len(counts) / false_alarm) / 2)
+    return all(abs(count - n * kept / len(counts)) <= room for count in counts.values())
 
 
 def find_contribution_differences(

@@ -487,13 +487,12 @@ Answering = Callable[[BoundedQuery, World], Moved]
 def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
     """The engine's exact integers. A group that the engine does not return is all zeros."""
 
-    last: list[World] = []
+    last: list[tuple[World, DuckDB]] = []
 
     def answer(question: BoundedQuery, place: World) -> Moved:
-        if not last or last[0] is not place:
-            stored(place, connection)
-            last[:] = [place]
-        return exactly(DuckDB(connection, "people"), question)
+        if not last or last[0][0] is not place:
+            last[:] = [(place, stored(place, connection))]
+        return exactly(last[0][1], question)
 
     return answer
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from threading import Lock, get_ident
@@ -47,6 +48,9 @@ ColumnReader: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 BLOCK = 100_000
 """How many cells a block holds at most."""
 
+MAX_COMPILED = 64
+"""How many statements an engine remembers."""
+
 
 class OutOfResources(EngineFailed):
     """The engine lacked memory, time or its connection. Any other failure comes from what the rows hold."""
@@ -61,6 +65,18 @@ class Fingerprint:
     """What the rows of a source are known by; `digest` is None if nothing shows whether they have changed."""
 
     digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a prepared table was prepared for: statements of another unit or salt have no use of it."""
+
+    unit: str  # in words
+    salt: str = field(repr=False)  # a secret of the owner
+
+    def fits(self, table: Table) -> bool:
+        """Whether a table has this unit and this salt."""
+        return (table.unit, table.salt) == (self.unit, self.salt)
 
 
 class Engine(Protocol):
@@ -110,6 +126,11 @@ class Engine(Protocol):
 
     def find_unit_problem(self, unit: str) -> str | None:
         """Say why two units of this column could be read as one; None if they cannot."""
+        ...
+
+    def has_new_files(self) -> bool:
+        """Whether the files of the source are others by now than those whose rows are read: rows were copied when it was
+        opened, or files came since."""
         ...
 
     def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
@@ -260,6 +281,7 @@ class SqlEngine(ABC):
 
     dialect: Dialect
     inferred = False
+    preparation: Preparation | None = None
 
     def __init__(
         self,
@@ -284,6 +306,7 @@ class SqlEngine(ABC):
         self.names = frozenset({*readers, *names})  # of all columns, also of those that are hidden or not declared
         self.origins: tuple[str, ...] = (identity,)
         self.public: Mapping[str, str] = {}  # the names of the copies of public tables
+        self._compiled: dict[tuple[Dialect, bytes], str] = {}  # statements by what they are compiled from
 
     @abstractmethod
     def _public_relation(self, name: str) -> exp.Expr:
@@ -297,6 +320,10 @@ class SqlEngine(ABC):
     def anchor(self) -> object:
         """The object that a source which does not last ends with."""
         return self
+
+    def has_new_files(self) -> bool:
+        """Rows are read where they are, whenever they are asked for."""
+        return False
 
     def find_unit_problem(self, unit: str) -> str | None:
         """Say why two units of this column could be read as one; None if they cannot."""
@@ -325,7 +352,17 @@ class SqlEngine(ABC):
         return self._compile(bounded)
 
     def _compile(self, bounded: "BoundedQuery", counts: "CellCounts | None" = None) -> str:
-        """The statement of the totals, or of these counts."""
+        """The statement of the totals, or of these counts: compiled once, since it depends on nothing that rows hold."""
+        texts = repr((repr(bounded), bounded.table.salt, repr(counts)))  # as texts: 1 equals True
+        of = self.dialect, sha256(texts.encode("utf-8", "surrogatepass")).digest()  # a list of keys may be long
+        if (known := self._compiled.get(of)) is not None:
+            return known
+        statement = self._compile_anew(bounded, counts)
+        kept = [*self._compiled.items()][1 - MAX_COMPILED :] if len(self._compiled) >= MAX_COMPILED else self._compiled
+        self._compiled = {**dict(kept), of: statement}  # other threads read the old one meanwhile
+        return statement
+
+    def _compile_anew(self, bounded: "BoundedQuery", counts: "CellCounts | None") -> str:
         from discreet.sql.totals import lower_cell_counts, lower_totals
 
         source, unit = self._build_source(bounded.table, bounded.query.joins)
@@ -344,23 +381,35 @@ class SqlEngine(ABC):
         lowered = lower_cells(bounded, source, unit, self.dialect, ordered_columns, hash_units=hash_units)
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
-    def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
+    def _build_source(
+        self, table: Table, joins: "tuple[ast.Join, ...]" = (), internal: Collection[str] = ()
+    ) -> tuple[exp.Expr, str | None]:
         """The declared columns beside those of the joined public tables, and the column that identifies a unit; None where
-        each row is one."""
+        each row is one. `internal` are further columns, which no query can name."""
+        own = {name: self.columns[name] for name in self._list_own(table, joins)}
+        unit, identity = self._identify_unit(table)
+        if unit is not None and identity is not None:
+            own[unit] = identity
+        own |= {name: column(name) for name in internal}
+        rows = self._select_rows(own)
+        return (self._join_public_tables(rows, list(own), table, joins) if joins else rows), unit
+
+    def _list_own(self, table: Table, joins: "tuple[ast.Join, ...]") -> list[str]:
+        """The names of declared columns that are not those of joined tables."""
         joined = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
-        own = {name: read for name, read in self.columns.items() if name in table.columns and name not in joined}
-        units, identity = table.unit_columns, None
-        unit = units[0] if units else None
+        return [name for name in self.columns if name in table.columns and name not in joined]
+
+    def _identify_unit(self, table: Table) -> tuple[str | None, exp.Expr | None]:
+        """The column that identifies a unit, None where each row is one; and how it is computed, None where it is read."""
+        units = table.unit_columns
         if len(units) > 1:  # a text that differs where what identifies any of them does
             text = encode_tuple([self.identities.get(name, self.columns[name]).unalias() for name in units], self.dialect)
             identity = exp.alias_(text, shorten_name(identity_column(", ".join(units), self.columns)), quoted=True)
-        elif unit is not None:  # None if the column, as it is read, identifies a unit
-            identity = self.identities.get(unit)
-        if identity is not None:
-            unit = identity.alias
-            own[unit] = identity
-        rows = self._select_rows(own)
-        return (self._join_public_tables(rows, list(own), table, joins) if joins else rows), unit
+            return identity.alias, identity
+        if not units:
+            return None, None
+        found = self.identities.get(units[0])
+        return (units[0], None) if found is None else (found.alias, found)
 
     def _select_rows(self, columns: Mapping[str, exp.Expr]) -> exp.Expr:
         """The table with these columns. Behind a fence if they are computed: an engine would evaluate a condition of the
@@ -444,9 +493,7 @@ class SqlEngine(ABC):
     ) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """Yield totals over units, and what they are totals of: keys, or a cell and keys. An engine may compile `bounded`
         anew for a part of the table instead of running the statement."""
-        width = len(bounded.totals) if counts is None else 1
-        for row in self._execute(statement):
-            yield row[:width], row[width:]
+        return decode_rows(self._execute(statement), self.dialect, bounded, counts)
 
     def read_cells(
         self, bounded: "BoundedCells", *, ordered_columns: int = 0, hash_units: bool = False
@@ -484,8 +531,22 @@ class SqlEngine(ABC):
     def _beside(self, public: Mapping[str, str]) -> Self:
         """The same engine, with these copies of public tables."""
         beside = copy(self)
-        beside.public = MappingProxyType(dict(public))
+        beside.public, beside._compiled = MappingProxyType(dict(public)), {}
         return beside
+
+
+def decode_rows(
+    rows: Iterable[tuple[Any, ...]], dialect: Dialect, bounded: "BoundedQuery", counts: "CellCounts | None" = None
+) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    """Yield the totals of each row that a statement of `bounded` returns, and what they are totals of: keys, or with
+    `counts` a cell and keys."""
+    from discreet.sql.totals import decode_keys
+
+    width = len(bounded.totals) if counts is None else 1
+    first = width if counts is None else width + 1
+    decode = decode_keys(bounded, dialect)
+    for row in rows:
+        yield row[:width], row[width:] if decode is None else (*row[width:first], *decode(row[first:]))
 
 
 def _split_units(block: "CellBlock") -> "CellBlock":

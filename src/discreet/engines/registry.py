@@ -29,6 +29,7 @@ class OpenOptions:
     kinds: Mapping[str, Kind] | None = None  # what the columns of a file or frame without types of its own hold
     unit: str | None = None  # the privacy unit in words
     frame_name: str | None = None  # the owner's name for a frame, which the ledger knows it by
+    output: str | None = None  # a database that a file is prepared into
 
     @property
     def claimed_identity(self) -> str | None:
@@ -101,7 +102,8 @@ def _load_duckdb() -> Opener:
 
     def open_duckdb(source: Any, options: OpenOptions) -> Engine:
         table = options.table or name_of_glob(source) or options.name
-        return DuckDB.open(source, table, options.kinds, options.unit, claimed_identity=options.claimed_identity)
+        named = {"claimed_identity": options.claimed_identity, "output": options.output}
+        return DuckDB.open(source, table, options.kinds, options.unit, **named)
 
     return open_duckdb
 
@@ -144,6 +146,7 @@ def open_engine(
     name: str | None = None,
     unit: str | None = None,
     frame_name: str | None = None,
+    output: str | None = None,
 ) -> Engine:
     """Open a source with the engine that accepts it; the other parameters are those of `OpenOptions`.
 
@@ -163,7 +166,7 @@ def open_engine(
     subject = _describe_source(source) if factory is _DUCKDB else f"{factory.name}, {table or path or name}"
     with about(subject):
         try:
-            return factory.open(source, OpenOptions(table, name, path, kinds, unit, frame_name))
+            return factory.open(source, OpenOptions(table, name, path, kinds, unit, frame_name, output))
         except SourceRefused as refused:
             raise _name_source(refused, source, factory) from None
 

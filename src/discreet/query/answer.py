@@ -180,20 +180,22 @@ class IntervalOptions:
                 hint = f"ask with {name}={found}, or pay again with fresh=True"
                 raise BadParameter(name, asked, f"this query was answered before, with {found}", hint)
 
-    def explain(self, *, clips: bool = True) -> str:
-        """Say it in words. `clips`: whether values are clipped to bounds, which counts have none of.
+    def explain(self, *, clips: bool = True, limits: bool = True) -> str:
+        """Say it in words. `clips`: whether values are clipped to bounds, which counts have none of. `limits`: whether there
+        are limits on contributions, which units with one row each have none of.
 
         >>> IntervalOptions().explain(clips=False)
         'Each interval contains the count within the limits with probability ≥ 95%.'
         """
         share = format_down(100 * Fraction(repr(self.confidence)), 6)
-        each, all_of_them = (CLIPPED, "clipped statistics") if clips else (COUNTED, "counts within the limits")
+        within = " within the limits" if limits else ""
+        each, all_of_them = (CLIPPED, "clipped statistics") if clips else (f"{COUNTED}{within}", f"counts{within}")
         which = f"All intervals together contain their {all_of_them}" if self.simultaneous else each
         return f"{which} with probability ≥ {share}%{'; error from clipping is not included' if clips else ''}."
 
 
 CLIPPED = "Each interval contains the clipped statistic"
-COUNTED = "Each interval contains the count within the limits"
+COUNTED = "Each interval contains the count"
 JOINT_NOTE = (
     "Noisy values decided which rows are shown or come first, so the intervals hold together over all rows of the whole "
     "answer."
@@ -470,13 +472,14 @@ def release(
     for chunk, noisy in add_noise(measurement, keys, totals, exact, source, intervals.confidence, joint):
         columns = [aggregate.estimate(noisy) for _, aggregate in bounded.query.aggregates]
         rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
+    covered = intervals.explain(clips=bool(list_clipped(bounded)), limits=not bounded.table.unique)
     answer = Answer(
         groups=tuple(group.name for group in bounded.query.groups),
         schema=bounded.columns,
         rows=tuple(rows),
         intervals=intervals,
         event=measurement.event,
-        explanation=f"{explain_sensitivity(bounded)} {intervals.explain(clips=bool(list_clipped(bounded)))}",
+        explanation=f"{explain_sensitivity(bounded)} {covered}",
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )
@@ -522,8 +525,8 @@ def measures_jointly(measurement: Measurement) -> bool:
 
 def _restate_intervals(explanation: str, old: IntervalOptions, new: IntervalOptions) -> str:
     """Return the explanation of an answer with what its intervals promise now."""
-    for clips in (True, False):
-        explanation = explanation.replace(old.explain(clips=clips), new.explain(clips=clips))
+    for words in ({"clips": True}, {"clips": False}, {"clips": False, "limits": False}):
+        explanation = explanation.replace(old.explain(**words), new.explain(**words))
     return explanation
 
 

@@ -28,13 +28,22 @@ at most k; and at most m entries that are not 0.
 
 For the cells themselves, entries of at most b give m·b² and 2m·b².
 
+**Proof** for contrasts. The contrast of a table over columns of two keys each is a linear map D that sends every cell to one
+cell of its own with the sign + or −. One unit is added or removed: D u has entries whose absolute values sum to at most Σu ≤
+k, so their squares add up to at most k², as for the whole table; all rows of the unit in one cell reach it. One unit is
+replaced: D u − D v may have an entry of 2k, where all rows of one unit count as + and those of the other as − in the same
+entry. What (a − b)² ≤ a² + b² promised above holds for numbers of one sign alone. The bounds are then those of the triangle
+inequality: entries of 2k, absolute values of 2k in all, squares of 4k², all of which this pair reaches: twice the squares of
+a whole table.
+
 A count of distinct units is no sum over cells where a unit may be in two of them, so it is refused unless m = 1. Keys that
 are not declared are refused too: the list of keys that occur would reveal that a unit has one. NULL is a key like any
 other, and only if it is declared; a column that a table sums over is not a key that is NULL.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Any, overload
@@ -49,13 +58,15 @@ from discreet.query import ast
 from discreet.query.aggregates import CountRows, CountUnits, Sum
 from discreet.query.contribution import (
     ADJUSTED_POLICY_NOTE,
+    FIRST_BOUNDING,
     BoundedQuery,
     check_bounded,
+    explain_limits,
     explain_outside,
     list_keys,
 )
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table
+from discreet.query.schema import Key, Kind, Table
 from discreet.query.statistics import CentredSum, ScalarStatistic
 from discreet.query.validate import apply_joins, check_query
 from discreet.units import Neighbours, Sensitivity
@@ -142,6 +153,7 @@ class BoundedCells(BoundedQuery):
     """A query for the finest table of a tabulation, bounded once for all tables."""
 
     keys: KeyProduct
+    bounding: int = field(default=FIRST_BOUNDING, kw_only=True)
 
     @property
     def margins(self) -> tuple[ast.Margin, ...]:
@@ -153,6 +165,16 @@ class BoundedCells(BoundedQuery):
         """What is added up in each cell."""
         [statistic] = self.scalars
         return statistic
+
+    @property
+    def weight(self) -> str | None:
+        """What is added up, as SQL; None if rows are counted."""
+        return ast.format_value(self.statistic.value) if isinstance(self.statistic, CentredSum) else None
+
+    @property
+    def step(self) -> Fraction:
+        """What one step of the grid is worth: 1 for counts."""
+        return self.statistic.step_size(self.table)
 
     @property
     def max_change(self) -> int:
@@ -172,6 +194,16 @@ class BoundedCells(BoundedQuery):
         if cells == 1:
             return Sensitivity(l0=1, linf=most)
         return Sensitivity(l0=l0, l1=units * most, l2_squared=units * most**2, linf=most)
+
+    def contrast_sensitivity(self, margin: ast.Margin) -> Sensitivity:
+        """Return the sensitivity of a contrast by the columns of a margin, over others of two keys; the proof is above too.
+
+        Like tables, contrasts that are measured together change by the sum of their squared norms.
+        """
+        cells = prod(len(self.keys.columns[i]) for i in margin)
+        units = self.neighbours.differing_units
+        most = units * self.max_change
+        return Sensitivity(l0=min(self.max_groups * units, cells), l1=most, l2_squared=most**2, linf=most)
 
 
 def bound_cells(query: ast.Query, table: Table, neighbours: Neighbours) -> BoundedCells:
@@ -251,40 +283,43 @@ def _check_aggregate(query: ast.Query, table: Table, max_groups: int) -> None:
             raise QueryRefused(f"Tables of {aggregate.to_sql(table.unit)} do not add up", AGGREGATES_HINT)
 
 
-def describe_total(bounded: BoundedCells) -> str:
-    """What the cells of a table hold before noise, in words."""
-    if not isinstance(bounded.statistic, CentredSum):
-        return "the count of the rows that are kept"
-    return f"the sum of {ast.format_value(bounded.statistic.value)} over the rows that are kept"
+def describe_total(weight: str | None) -> str:
+    """What the cells of a table hold before noise, in words: counts, or sums of a weight."""
+    return "the count of the rows that are kept" if weight is None else f"the sum of {weight} over the rows that are kept"
 
 
-def explain_weight(bounded: BoundedCells) -> list[str]:
-    """Say what is not in the error of tables that add up a weight; nothing of counts."""
-    if not isinstance(bounded.statistic, CentredSum):
+def explain_weight(weight: str | None, step: Fraction) -> list[str]:
+    """Say what is not in the error of tables that add up a weight on a grid of this step; nothing of counts."""
+    if weight is None:
         return []
-    step = nearest_float(bounded.statistic.step_size(bounded.table))
     return [
-        f"Values of {ast.format_value(bounded.statistic.value)} are clipped to their declared bounds and rounded to "
-        f"multiples of {step:.6g}. `sd` and the intervals are of the noise alone: if these are weights of a survey, the "
-        "error of sampling is not in them."
+        f"Values of {weight} are clipped to their declared bounds and rounded to multiples of {nearest_float(step):.6g}. "
+        "`sd` and the intervals are of the noise alone: if these are weights of a survey, the error of sampling is not in "
+        "them."
     ]
+
+
+def explain_change(unit: str, neighbours: Neighbours, most: int, weight: str | None, step: Fraction) -> str:
+    """Say in words what one unit can change in every table: at most so many steps of the grid in all."""
+    rows = formats.count_things(most, "row") if weight is None else f"{most * nearest_float(step):,.6g} in {weight}"
+    if neighbours is Neighbours.ADD_REMOVE:
+        return f"Adding or removing one {unit} changes each table by at most {rows} in all."
+    return f"Replacing one {unit} takes at most {rows} from each table, and adds at most as much."
+
+
+def explain_cell_limits(unit: str, max_groups: int, max_rows: int, *, unique: bool) -> str:
+    """Say how contributions are bounded before anything is added up, or why they are not."""
+    cells, rows = formats.count_things(max_groups, "cell"), formats.count_things(max_rows, "row")
+    limits = f"Limits, applied once for all tables: {cells} per {unit}, {rows} in each."
+    return explain_limits(unit, limits, unique=unique)
 
 
 def explain_cells(bounded: BoundedCells) -> str:
     """Say in words what one unit can change in every table, and repeat the limits."""
-    unit, k = bounded.table.unit, bounded.max_change
-    most = formats.count_things(k, "row")
-    if isinstance(bounded.statistic, CentredSum):
-        step = nearest_float(bounded.statistic.step_size(bounded.table))
-        most = f"{k * step:,.6g} in {ast.format_value(bounded.statistic.value)}"
-    if bounded.neighbours is Neighbours.ADD_REMOVE:
-        change = f"Adding or removing one {unit} changes each table by at most {most} in all."
-    else:
-        change = f"Replacing one {unit} takes at most {most} from each table, and adds at most as much."
-    cells, rows = formats.count_things(bounded.max_groups, "cell"), formats.count_things(bounded.max_rows, "row")
-    limits = f"Limits, applied once for all tables: {cells} per {unit}, {rows} in each."
-    if bounded.table.unique:
-        limits = f"It is declared that each {unit} has one row, and taken for granted."
-    parts = [change, limits if bounded.table.unit_columns else ROW_UNIT_NOTE]
+    table = bounded.table
+    parts = [
+        explain_change(table.unit, bounded.neighbours, bounded.max_change, bounded.weight, bounded.step),
+        explain_cell_limits(table.unit, bounded.max_groups, bounded.max_rows, unique=table.unique),
+    ]
     parts += [outside] if (outside := explain_outside(bounded)) else []
-    return " ".join([*parts, *([ADJUSTED_POLICY_NOTE] if bounded.table.adjusted_after_looking else [])])
+    return " ".join([*parts, *([ADJUSTED_POLICY_NOTE] if table.adjusted_after_looking else [])])

@@ -48,7 +48,7 @@ from discreet.query.grid import (
     narrow_periods,
 )
 from discreet.query.postprocess import check_view
-from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table, accepts
+from discreet.query.schema import ROW_UNIT_NOTE, Key, Kind, Table, accepts, parse_unit
 from discreet.query.statistics import (
     CellCounts,
     CentredProduct,
@@ -60,6 +60,10 @@ from discreet.query.statistics import (
 )
 from discreet.query.validate import apply_joins, check_query, kind_of
 from discreet.units import Neighbours, Sensitivity
+
+FIRST_BOUNDING, BOUNDING = 1, 2
+"""Versions of the order in which a unit's contributions are kept: of md5 of salt, unit and group; and of integers
+(`sql/order.py`). An answer that was paid for under an earlier version is continued and found under it."""
 
 MAX_KEYS = 1_000_000
 MAX_CELL_COUNTS = 100_000_000
@@ -85,6 +89,7 @@ class BoundedQuery:
     max_groups: int  # at most this many groups per unit
     max_rows: int  # at most this many rows per unit and group
     keys: Sequence[tuple[Key, ...]] | None  # None: not declared
+    bounding: int = field(default=BOUNDING, kw_only=True)  # the version of the order in which contributions are kept
     statistics_by_column: tuple[tuple[Statistic, ...], ...] = field(init=False)  # of each aggregate, in order
     statistics: tuple[Statistic, ...] = field(init=False)  # of all columns, each once
     scalars: tuple[ScalarStatistic, ...] = field(init=False)  # those that are one number per group
@@ -107,6 +112,18 @@ class BoundedQuery:
             totals=(*scalars, UnitCount()) if self.keys is None else scalars,
             changed_groups=changed_groups if self.keys is None else min(changed_groups, len(self.keys)),
         )
+
+    @property
+    def ranks_groups(self) -> bool:
+        """Whether a unit may have more groups than it keeps."""
+        return bool(self.query.groups) and (self.keys is None or len(self.keys) > self.max_groups)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether an order decides which contributions of a unit are kept."""
+        if self.table.unique:
+            return False
+        return self.ranks_groups or bool(self.cell_counts) or any(isinstance(each, DistinctCount) for each in self.scalars)
 
     @property
     def selection_sensitivity(self) -> Sensitivity:
@@ -254,7 +271,7 @@ ADJUSTED_POLICY_NOTE = (
 
 
 def explain_sensitivity(bounded: BoundedQuery) -> str:
-    """Say in words what one unit can change, and repeat the declared bounds and limits."""
+    """Say in words what one unit can change, and repeat the declared bounds, and the limits that are applied."""
     unit, rows = bounded.table.unit, formats.count_things(bounded.max_rows, "row")
     groups = f"at most {formats.count_things(bounded.changed_groups, 'group')}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
@@ -268,10 +285,21 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
     outside = explain_outside(bounded)
     change += f" {outside}" if outside else ""
-    limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
-    limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
-    explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
+    groups_limit = f"{formats.count_things(bounded.max_groups, 'group')} per {unit}, " if bounded.query.groups else ""
+    limits = f"Limits: {groups_limit}{rows} per {unit}{' and group' if bounded.query.groups else ''}."
+    explained = f"{change} {explain_limits(unit, limits, unique=bounded.table.unique)}"
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
+
+
+def explain_limits(unit: str, limits: str, *, unique: bool) -> str:
+    """Return the limits on contributions, in words, if they are applied; else say why they are not.
+
+    >>> explain_limits("id", "Limits: 1 row per id.", unique=True)
+    'It is declared that each id has one row, and taken for granted: no limit is applied.'
+    """
+    if not parse_unit(unit):
+        return ROW_UNIT_NOTE
+    return f"It is declared that each {unit} has one row, and taken for granted: no limit is applied." if unique else limits
 
 
 def list_clipped(bounded: BoundedQuery) -> list[ast.Value]:

@@ -17,7 +17,7 @@ from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import Measurement
 from discreet.query.cells import KeyProduct
-from discreet.query.contribution import BoundedQuery
+from discreet.query.contribution import FIRST_BOUNDING, BoundedQuery
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Column, Key, Table
 
@@ -48,6 +48,7 @@ def bounded_spec(bounded: BoundedQuery, source: str, label: str | None = None) -
     """
     optional: dict[str, Any] = {} if label is None else {"label": label}
     optional |= {"adjusted_after_looking": True} if bounded.table.adjusted_after_looking else {}
+    optional |= {"bounding": bounded.bounding} if bounded.is_ordered and bounded.bounding != FIRST_BOUNDING else {}
     return optional | {
         "source": source,
         "table": bounded.table.name,
@@ -64,6 +65,12 @@ def bounded_spec(bounded: BoundedQuery, source: str, label: str | None = None) -
             if column.lower is not None
         },
     }
+
+
+def drop_bounding(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification, of a measurement or of a workload, that the first version of contribution bounding wrote."""
+    first = {name: value for name, value in spec.items() if name != "bounding"}
+    return first | {"plan": [*map(drop_bounding, spec["plan"])]} if "plan" in spec else first
 
 
 def noise_spec(measurement: Measurement) -> dict[str, Any]:

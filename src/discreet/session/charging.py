@@ -15,7 +15,7 @@ from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Pure,
 from discreet.errors import BadParameter
 from discreet.events import Composition
 from discreet.ledger.account import compute_charge
-from discreet.mechanisms.calibrate import find_smallest_scale
+from discreet.mechanisms.calibration import find_smallest_scale
 from discreet.query.calibrate import make_least_epsilon_error
 from discreet.session.session import Session
 

@@ -21,13 +21,12 @@ from discreet.paths import is_service
 from discreet.query.schema import Key, Table
 from discreet.session.asking import Asking
 from discreet.session.missing import Missing, make_error
-from discreet.session.options import SOURCE_OPTIONS, SourceOptions
-from discreet.session.session import Session
-from discreet.session.source import ColumnBounds, open_source
+from discreet.session.options import SOURCE_OPTIONS, ColumnBounds, SourceOptions
 from discreet.units import Neighbours, read_invariants
 
 if TYPE_CHECKING:
     from discreet.remote.client import RemoteSession
+    from discreet.session.session import Session
 
 
 @overload
@@ -51,7 +50,7 @@ def connect(
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     invariants: Mapping[str, str] | None = None,
     label: str | None = None,
-) -> Session: ...
+) -> "Session": ...
 @overload
 def connect(
     source: Any,
@@ -72,7 +71,7 @@ def connect(
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     invariants: Mapping[str, str] | None = None,
     label: str | None = None,
-) -> Session: ...
+) -> "Session": ...
 @overload
 def connect(source: str, *, token: str | None = None) -> "RemoteSession": ...
 def connect(
@@ -152,7 +151,10 @@ def connect(
         raise BadParameter("token", "given", "only a service knows tokens", "leave it out, or name a service: https://…")
     options = SourceOptions(**{name: arguments[name] for name in SOURCE_OPTIONS})
     if epsilon is None and ledger is None and unit is None and policy is None:
-        raise make_error(Missing(unit=True, epsilon=True), Exception(), options)
+        from discreet.session.source import find_prepared_unit
+
+        if find_prepared_unit(source) is None:
+            raise make_error(Missing(unit=True, epsilon=True), Exception(), options)
     return open_session(options, *open_account(epsilon, delta, currency, ledger, account))
 
 
@@ -165,7 +167,7 @@ def _refuse_for_service(arguments: Mapping[str, Any]) -> None:
             raise BadParameter(name, "given", reason, "leave it out; a steward of the service can change the policy")
 
 
-def open_session(options: SourceOptions, account: Account, delta: Fraction, *, identity: str | None = None) -> Session:
+def open_session(options: SourceOptions, account: Account, delta: Fraction, *, identity: str | None = None) -> "Session":
     """Open a source for an account whose budget guarantees an ε at δ.
 
     `identity` is what measurements call the source, such as "serve:people", instead of where it is: recorded answers are
@@ -174,6 +176,9 @@ def open_session(options: SourceOptions, account: Account, delta: Fraction, *, i
     Raises:
         SourceRefused: the source cannot be opened, is quarantined, or has cells that cannot be read.
     """
+    from discreet.session.session import Session  # what reads SQL takes longer to load than all else here
+    from discreet.session.source import open_source
+
     relation = options.neighbours
     if not isinstance(relation, Neighbours):
         relation = Neighbours.parse(relation)

@@ -36,11 +36,12 @@ from discreet.ledger.account import Account, CachedAnswer, IdTaken, compute_char
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
+from discreet.noise.bits import check_bits
 from discreet.query.answer import Answer, IntervalOptions, complete_answer, measures_jointly, release
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
-from discreet.query.contribution import BoundedQuery
-from discreet.query.record import LedgerReference, bounded_spec, from_record, noise_spec, to_record
+from discreet.query.contribution import FIRST_BOUNDING, BoundedQuery
+from discreet.query.record import LedgerReference, bounded_spec, drop_bounding, from_record, noise_spec, to_record
 from discreet.query.schema import DEFAULT_SALT, Table
 from discreet.sql import totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
 from discreet.units import Invariant, invariants_to_json
@@ -102,9 +103,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         bits = self.bits
         object.__setattr__(self, "tainted", bits is not None and bits is not SYSTEM)
-        has_bits = callable(getattr(bits, "words", None)) and isinstance(getattr(bits, "tainted", None), bool)
-        if bits is not None and not has_bits:
-            raise BadParameter("bits", repr(bits), "not a source of bits", "leave it out, or in tests give seeded ones")
+        if bits is not None:
+            check_bits(bits, "leave it out, or in tests give seeded ones")
         if self.progress is not None and not callable(self.progress):
             raise BadParameter("progress", repr(self.progress), "cannot be called", "give a function of one number")
         if not isinstance(self.purpose, str):
@@ -166,6 +166,10 @@ class Job(ABC, Generic[Result]):
         """Say where a recorded answer differs from what this job measures, as far as that can be seen."""
         return []
 
+    def as_first_version(self) -> "Job[Result] | None":
+        """Return the same job as the first version of contribution bounding measures it; None if that is this job."""
+        return None
+
 
 @dataclass(frozen=True)
 class QueryJob(Job[tuple[Answer, ...]]):
@@ -218,6 +222,16 @@ class QueryJob(Job[tuple[Answer, ...]]):
         if measurement.bounded.table.salt != DEFAULT_SALT:
             statements = engine.compile_all(_redact_salt(measurement.bounded))
         return replace(answer, pipeline=(*statements, *measurement.describe()))
+
+    def as_first_version(self) -> "QueryJob | None":
+        """Return the job whose contributions are kept in the first version's order."""
+        spec = drop_bounding(self.spec)
+        if spec == self.spec:
+            return None
+        measurements = tuple(
+            replace(each, bounded=replace(each.bounded, bounding=FIRST_BOUNDING)) for each in self.measurements
+        )
+        return replace(self, measurements=measurements, spec=spec)
 
     def to_record(self, result: tuple[Answer, ...]) -> dict[str, Any]:
         """Return the answers as plain values."""
@@ -339,6 +353,7 @@ class Executor:
         about them; asked again and again, bisection would find a person.
         """
         self.check_quarantine()
+        job = self._choose_version(job, options)
         try:
             paid = self.account.reserve(
                 job.event,
@@ -396,8 +411,24 @@ class Executor:
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
         return self.is_paid(self._make_job(measurement, options, depends_on), options)
 
+    def _choose_version(self, job: Job[Result], options: RunOptions) -> Job[Result]:
+        """Return the job as its first version measures it, if that was paid for: its answer is found, or its debit is
+        continued. Any other job is measured as this version does."""
+        first = job.as_first_version()
+        if first is None:
+            return job
+        try:
+            paid = self.account.is_paid(
+                first.event, measurement=hash_measurement(first.spec), id=options.id, fresh=options.fresh,
+                shared=options.shared and not first.after,
+            )  # fmt: skip
+        except IdTaken:  # by this version's own measurement, or by another one: `reserve` says which
+            return job
+        return first if paid else job
+
     def is_paid(self, job: Job[Any], options: RunOptions) -> bool:
         """Return whether the account would be debited nothing for a job."""
+        job = self._choose_version(job, options)
         try:
             return self.account.is_paid(
                 job.event, measurement=hash_measurement(job.spec), id=options.id, fresh=options.fresh,

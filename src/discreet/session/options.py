@@ -66,7 +66,13 @@ class SourceOptions:
     policy: str | Path | Table | None = field(
         default=None, metadata=_describe("A policy.toml that declares the table.", is_path=True)
     )
-    table: str | None = field(default=None, metadata=_describe("The name of the table; the name of the file, unless given."))
+    table: str | None = field(
+        default=None,
+        metadata=_describe(
+            "The name of the table; the name of the file, unless given; of a glob, what stands before its first wildcard, "
+            "or data."
+        ),
+    )
     path: str | Path | None = field(default=None, metadata=_describe("The Parquet files that Spark reads.", is_path=True))
     bounds: ColumnBounds | None = field(
         default=None,

@@ -13,20 +13,22 @@ this goes into a ledger, an answer or a certificate.
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from discreet.engines.base import Engine, about, owner_log
+from discreet.engines.base import Engine, Preparation, about, owner_log
 from discreet.engines.registry import open_engine
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.ledger.owner_state import default_state_folder
 from discreet.paths import format_path, read_text
 from discreet.query.policy import make_policy_error, read_policy, read_public
 from discreet.query.schema import (
+    DEFAULT_SALT,
     MAX_LISTED,
     BoundLike,
     Column,
@@ -39,9 +41,8 @@ from discreet.query.schema import (
     read_unit,
     refuse_row_column,
 )
-from discreet.session.options import AUTO, KeyText, SourceOptions
+from discreet.session.options import AUTO, ColumnBounds, KeyText, SourceOptions
 
-ColumnBounds: TypeAlias = Mapping[str, tuple[BoundLike, BoundLike] | str] | str
 """Bounds by column; "auto" for a column, or for all numeric columns, discovers them privately."""
 
 FRAME_NAME_NOTE = (
@@ -76,8 +77,9 @@ class Source:
         return self
 
 
-def open_source(options: SourceOptions) -> Source:
-    """Open a source with its declarations. No row is read before `Source.validate`.
+def open_source(options: SourceOptions, output: str | None = None) -> Source:
+    """Open a source with its declarations. No row is read before `Source.validate`. `output` is a database that the engine
+    writes a prepared table to.
 
     >>> opened = open_source(SourceOptions(source="examples/people.csv", unit="id", bounds={"pay": (0, 200)}))
     >>> opened.table.columns["pay"].upper, opened.table.max_rows
@@ -87,7 +89,7 @@ def open_source(options: SourceOptions) -> Source:
         raise BadParameter(
             "table", f"of type {type(options.table).__name__}", "the name of a table is a text", 'give table="people"'
         )
-    policy, policy_public = _load_policy(options.policy)
+    policy, policy_public = load_policy(options.policy)
     unit = read_unit(options.unit) if options.unit is not None else policy.unit if policy else None
     if policy is not None and unit != policy.unit:
         reason = f"the policy bounds the contribution of {policy.unit!r}"
@@ -101,20 +103,25 @@ def open_source(options: SourceOptions) -> Source:
         name=policy.name if policy else None,
         unit=unit,
         frame_name=options.name,
+        output=output,
     )
+    preparation: Preparation | None = getattr(engine, "preparation", None)  # engines of others need not know of it
+    if preparation is not None:
+        unit = _check_preparation(preparation, unit, policy)
     with about(engine.identity):
         found = engine.describe_columns()
     inferred = engine.inferred and policy is None
     declared = found if policy is None else _check_policy_columns(policy, found, engine.names, _name_file(options.policy))
     columns, auto_bounds = _declare_columns(options, declared, inferred=inferred)
     if unit is None:
-        raise BadParameter("unit", "missing", "no privacy unit", 'name the column that identifies a person: unit="id"')
-    unit_columns = [_check_column(name, columns, "unit") for name in parse_unit(unit)]
+        raise missing_unit()
+    unit_columns = [check_column(name, columns, "unit") for name in parse_unit(unit)]
     if not unit_columns:
         refuse_row_column(engine.names)
     public = policy_public | dict(_check_mapping(options.public, "public", 'public={"cities": "cities.csv"}'))
     engine, public_tables = _add_public_tables(engine, public)
-    table = _build_table(options, policy, engine.table, unit, columns, public_tables)
+    salt = None if preparation is None else preparation.salt
+    table = _build_table(options, policy, engine.table, unit, columns, public_tables, salt)
     for name in unit_columns:
         if (problem := engine.find_unit_problem(name)) is not None:
             reason = f"different units could be read as the same: {problem}"
@@ -140,17 +147,53 @@ def _declare_columns(
     columns = dict(found)
     bounds, auto_bounds = _parse_bounds(options.bounds, columns)
     for name, (lower, upper) in bounds.items():
-        column = columns[_check_column(name, columns, "bounds")]
+        column = columns[check_column(name, columns, "bounds")]
         with about_column(name):
             if inferred and column.kind is Kind.TEXT:
                 reason, hint = "a text column has no bounds", f"leave them out; {INFERRED_HINT}"
                 raise BadParameter("bounds", f"{lower}:{upper}", reason, hint)
             columns[name] = column.with_bounds(lower, upper)
     for name, keys in _check_mapping(options.keys, "keys", 'keys={"dept": ["a", "b"]}').items():
-        column = columns[_check_column(name, columns, "keys")]
+        column = columns[check_column(name, columns, "keys")]
         with about_column(name):
             columns[name] = column.with_keys(_parse_keys(name, column, keys))
     return columns, auto_bounds
+
+
+def _check_preparation(preparation: Preparation, unit: str | None, policy: Table | None) -> str:
+    """The unit that a table was prepared for, unless another one is declared, or another salt."""
+    if unit is not None and unit != preparation.unit:
+        reason = f"this table was prepared for the unit {preparation.unit!r}"
+        raise BadParameter("unit", repr(unit), reason, "prepare its source for this unit: `discreet prepare`")
+    if policy is not None and policy.salt not in (DEFAULT_SALT, preparation.salt):
+        raise SourceRefused(
+            "this table was prepared with another salt than the policy has",
+            "prepare its source with this policy: `discreet prepare --policy`",
+            parameter="policy",
+        )
+    return preparation.unit
+
+
+def missing_unit() -> BadParameter:
+    """The error for a source without a unit."""
+    return BadParameter("unit", "missing", "no privacy unit", 'name the column that identifies a person: unit="id"')
+
+
+def find_prepared_unit(source: Any) -> str | None:
+    """The unit that a file was prepared for; None if it is not prepared, or cannot be opened."""
+    if (
+        not isinstance(source, str | Path)
+        or not str(source).lower().endswith((".duckdb", ".db"))
+        or not Path(source).is_file()
+    ):
+        return None
+    from discreet.engines.duckdb.connection import open_database
+    from discreet.engines.duckdb.prepared import read_preparation
+
+    with suppress(SourceRefused), open_database(str(source)) as connection:
+        prepared = read_preparation(connection)
+        return None if prepared is None else prepared.unit
+    return None
 
 
 def _build_table(
@@ -160,8 +203,9 @@ def _build_table(
     unit: str,
     columns: Mapping[str, Column],
     public: Mapping[str, PublicTable],
+    salt: str | None,
 ) -> Table:
-    """The table as declared; what the options leave open, the policy says."""
+    """The table as declared; what the options leave open, the policy says. A prepared table has its own salt."""
     base = policy or Table(name, unit, columns)
     table = Table(
         name,
@@ -170,7 +214,7 @@ def _build_table(
         base.max_groups if options.max_groups is None else options.max_groups,
         base.max_rows if options.max_rows is None else options.max_rows,
         base.unique if options.unique is None else options.unique,
-        base.salt,
+        base.salt if salt is None else salt,
         public,
         base.least_epsilon,
         base.adjusted_after_looking,
@@ -211,7 +255,7 @@ def _parse_bounds(
     for name, ends in _check_mapping(bounds, "bounds", 'bounds={"pay": (0, 200)}').items():
         if isinstance(ends, tuple | list) and len(ends) == 2:
             declared[name] = (ends[0], ends[1])
-        elif ends == AUTO and _check_column(name, columns, "bounds") in numeric:
+        elif ends == AUTO and check_column(name, columns, "bounds") in numeric:
             auto.append(name)
         else:
             hint = f'give bounds={{"{name}": (0, 200)}}, or "auto" for a numeric column'
@@ -247,7 +291,7 @@ def _describe_limits(options: SourceOptions, table: Table, *, grouped: bool) -> 
     )
 
 
-def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, Any]]:
+def load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, Any]]:
     """The policy, and the paths of its public tables, which are relative to its file."""
     if policy is None or isinstance(policy, Table):
         return policy, {}
@@ -299,7 +343,7 @@ def _check_mapping(value: Any, option: str, example: str) -> Mapping[str, Any]:
     return value
 
 
-def _check_column(name: str, columns: Mapping[str, Any], option: str) -> str:
+def check_column(name: str, columns: Mapping[str, Any], option: str) -> str:
     if not isinstance(name, str) or name not in columns:
         near = _suggest_column(name, columns)
         hint = f"did you mean {near!r}?" if near is not None else f"take one of {_list_names(columns)}"

@@ -18,7 +18,6 @@ more integer per cell, the exclusive or of a hash of each of its units: private,
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
 from itertools import chain
 
 from sqlglot import exp
@@ -26,11 +25,9 @@ from sqlglot import exp
 from discreet.query.cells import BoundedCells
 from discreet.query.schema import Key
 from discreet.sql.dialects import SQL, Dialect, alias, cast, column, int_literal, key_literal
-from discreet.sql.totals import MANY_KEYS, UNIT, Statement, total_statement
+from discreet.sql.totals import MANY_KEYS, SEPARATORS, UNIT, Statement, total_statement, type_of
 
 ROWS_OF_SOURCE = "listed"
-SEPARATORS = (",", ";", "/", *map(chr, range(0xE000, 0xF8FF)))
-"""Characters without a meaning in a regular expression, of which one is in no key."""
 
 
 def lower_cells(
@@ -65,7 +62,7 @@ class CellStatement(Statement):
         """One row per row that counts: unit, codes, and these values."""
         keys = [self.lowering.lower_key(group.value) for group in self.bounded.query.groups]
         source = self.select_source(keys, values).subquery(exp.to_identifier(ROWS_OF_SOURCE), copy=False)
-        codes = [self._code(i, listed) for i, listed in enumerate(self.lists)]
+        codes = [self._code_of_cell(i, listed) for i, listed in enumerate(self.lists)]
         columns = [column(UNIT, ROWS_OF_SOURCE), *map(alias, codes, self.key_names)]
         rows = exp.select(*columns, *(column(name, ROWS_OF_SOURCE) for name in values), copy=False)
         rows = rows.from_(source, copy=False)
@@ -79,7 +76,7 @@ class CellStatement(Statement):
     def _key(self, index: int) -> SQL:
         return column(self.key_names[index], ROWS_OF_SOURCE)
 
-    def _code(self, index: int, listed: Sequence[Key]) -> SQL:
+    def _code_of_cell(self, index: int, listed: Sequence[Key]) -> SQL:
         """The place of a row's key; it need not be defined where `_conditions` do not hold."""
         ifs = []
         if None in listed:
@@ -123,7 +120,7 @@ class CellStatement(Statement):
         separator = next(each for each in SEPARATORS if not any(each in text for text in texts))
         parts = self.dialect.split(exp.Literal.string(separator.join(texts)), exp.Literal.string(separator))
         part, place = column("part"), cast(column("place"), exp.DType.INT)
-        key: SQL = self.dialect.order_bytewise(part) if isinstance(known[0], str) else cast(part, _type_of(known[0]))
+        key: SQL = self.dialect.order_bytewise(part) if isinstance(known[0], str) else cast(part, type_of(known[0]))
         if None in listed and listed.index(None) < len(known):  # keys after NULL move up
             after = exp.GTE(this=place, expression=int_literal(listed.index(None)))
             one = exp.Add(this=place.copy(), expression=int_literal(1))
@@ -143,9 +140,3 @@ def _find_range(listed: Sequence[Key]) -> tuple[int, int] | None:
     if not isinstance(first, int) or isinstance(first, bool) or [*known] != [*range(first, first + len(known))]:
         return None
     return first, first + len(known) - 1
-
-
-def _type_of(key: Key) -> exp.DType:
-    if isinstance(key, datetime):
-        return exp.DType.TIMESTAMPNTZ
-    return exp.DType.DATE if isinstance(key, date) else exp.DType.BIGINT

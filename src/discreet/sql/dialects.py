@@ -4,7 +4,8 @@ A new engine has one `Dialect` here and one package in `discreet.engines`. What 
 `expressions`, which a session loads with its first query; engines name columns with what is here before that.
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -71,6 +72,29 @@ def _hash_spark(text: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="XXHASH64", expressions=[text])
 
 
+def _parse_hex_duckdb(digits: exp.Expr, count: int) -> exp.Expr:
+    prefixed = exp.Anonymous(this="CONCAT", expressions=[exp.Literal.string("0x"), digits])
+    return exp.cast(prefixed, exp.DType.BIGINT)
+
+
+def _parse_hex_postgres(digits: exp.Expr, count: int) -> exp.Expr:
+    prefixed = exp.Paren(this=exp.DPipe(this=exp.Literal.string("x"), expression=digits, safe=True))
+    return exp.cast(exp.cast(prefixed, f"BIT({4 * count})", dialect="postgres"), exp.DType.BIGINT)
+
+
+def _parse_hex_spark(digits: exp.Expr, count: int) -> exp.Expr:
+    bases = [exp.Literal.number(16), exp.Literal.number(10)]
+    return exp.cast(exp.Anonymous(this="CONV", expressions=[digits, *bases]), exp.DType.BIGINT)
+
+
+def _look_up_jsonb(key: exp.Expr, numbers: Mapping[str, int]) -> exp.Expr:
+    """A constant object of JSON, in which PostgreSQL finds a key by bisection. A join would forbid the plan that groups in
+    parallel and keeps the order of units."""
+    listed = exp.cast(exp.Literal.string(json.dumps(numbers, ensure_ascii=False)), "JSONB", dialect="postgres")
+    found = exp.Anonymous(this="JSONB_OBJECT_FIELD_TEXT", expressions=[listed, exp.cast(key, exp.DType.TEXT)])
+    return exp.cast(found, exp.DType.BIGINT)
+
+
 def _is_finite(moment: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="ISFINITE", expressions=[moment])
 
@@ -110,6 +134,7 @@ class Dialect:
     divide: Callable[[exp.Expr, exp.Expr], exp.Expr]  # of integers, truncated towards zero
     wide_type: str  # the type of sums of 64-bit integers
     split: Callable[[exp.Expr, exp.Expr], exp.Select]  # each `part` of a text, and its `place`, counted from 0
+    parse_hex: Callable[[exp.Expr, int], exp.Expr]  # so many hexadecimal digits, at most 15, as a 64-bit integer
     add: Callable[[exp.Expr, int], exp.Expr] = _sum  # the sum of 64-bit integers, each at most so large; never overflows
     avoid_underflow: Callable[[exp.Expr], exp.Expr] = _identity  # a double that may be multiplied by a small constant
     order_bytewise: Callable[[exp.Expr], exp.Expr] = _identity  # a text that is ordered by its bytes, whatever the collation
@@ -123,6 +148,11 @@ class Dialect:
     truncate: Callable[[str, exp.Expr], exp.Expr] = _truncate  # a date to the first day of its week, month, quarter or year
     isodow: str = "ISODOW"  # the part of a date that is 1 on Monday and 7 on Sunday
     repartitions: bool = False  # whether to send the rows of each unit to one place before they are grouped
+    repeats: bool = False  # whether a column of a subquery is computed again for each use, unless there is a fence
+    look_up: Callable[[exp.Expr, Mapping[str, int]], exp.Expr] | None = None
+    """The number of a key's text among constants, where that takes less time than to group by numbers."""
+    joins_hashes: bool = False  # whether hashing each distinct key once and joining takes less time than hashing in each row
+    narrows_orders: bool = False  # whether an order of 32 bits is sorted in less time than one of 64
 
 
 def _equals_nan(value: exp.Expr) -> exp.Expr:
@@ -161,6 +191,9 @@ DUCKDB = Dialect(
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide_type="HUGEINT",
     split=_unnest("STRING_SPLIT"),
+    parse_hex=_parse_hex_duckdb,
+    joins_hashes=True,
+    narrows_orders=True,
     fence=_limit_fence,
     digest=_hash("HASH"),
     hash_text=_hash_duckdb,
@@ -171,6 +204,9 @@ POSTGRES = Dialect(
     divide=lambda a, b: exp.Div(this=a, expression=b, typed=True, safe=False),
     wide_type="NUMERIC",
     split=_unnest("STRING_TO_ARRAY"),
+    parse_hex=_parse_hex_postgres,
+    look_up=_look_up_jsonb,
+    repeats=True,
     avoid_underflow=_flush_underflow,
     order_bytewise=_collate,
     concat=_chain,
@@ -182,6 +218,7 @@ SPARK = Dialect(
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide_type="DECIMAL(38, 0)",
     split=_explode,
+    parse_hex=_parse_hex_spark,
     add=_spark_sum,
     fence=_counter_fence,
     digest=_hash("XXHASH64"),

@@ -186,18 +186,13 @@ class Lowering:
         return cast(exp.Extract(this=exp.Var(this=name), expression=moment), exp.DType.BIGINT)
 
     def lower_key(self, value: ast.GroupValue) -> SQL:
-        """A group key. Of a plain column, a date that Python cannot hold (infinity, before the year 1) is missing."""
+        """A group key."""
         if isinstance(value, ast.DateTrunc):
             day = self._lower_day(value.column.column)
             return day if value.period is ast.Period.DAY else self.dialect.truncate(value.period.value, day)
         if not isinstance(value, ast.Ref):
             return self.lower_value(value)
-        key, kind = source_column(value.column), self.table.columns[value.column].kind
-        if kind not in (Kind.DATE, Kind.TIMESTAMP):
-            return key
-        first, last = (date.min, date.max) if kind is Kind.DATE else (datetime.min, datetime.max)
-        known = exp.Between(this=key, low=key_literal(first), high=key_literal(last))
-        return exp.Case(ifs=[exp.If(this=known, true=key.copy())])
+        return read_key(source_column(value.column), self.table.columns[value.column].kind)
 
     def lower_presence(self, value: ast.Value) -> SQL:
         """NULL where a value is missing, else 0 for a column: counting needs no more, so that the column needs no bounds."""
@@ -278,3 +273,12 @@ class Lowering:
             return same(this=source_column(ref.column), expression=source_column(ref.column))
         up = order in (ast.Order.AT_LEAST, ast.Order.LESS)
         return _ORDERS[order](this=source_column(ref.column), expression=int_literal(ceil(number) if up else floor(number)))
+
+
+def read_key(key: SQL, kind: Kind) -> SQL:
+    """A column as a group key: a date that Python cannot hold (infinity, before the year 1) is missing."""
+    if kind not in (Kind.DATE, Kind.TIMESTAMP):
+        return key
+    first, last = (date.min, date.max) if kind is Kind.DATE else (datetime.min, datetime.max)
+    known = exp.Between(this=key, low=key_literal(first), high=key_literal(last))
+    return exp.Case(ifs=[exp.If(this=known, true=key.copy())])

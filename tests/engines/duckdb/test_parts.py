@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,8 +36,8 @@ class SmallMemory(DuckDB):
         return super()._execute(statement)
 
 
-def open_small(table: World) -> SmallMemory:
-    return SmallMemory(stored(table, duckdb.connect()).connection, "people")
+def open_small(table: World, connection: duckdb.DuckDBPyConnection) -> SmallMemory:
+    return SmallMemory(stored(table, connection).connection, "people")
 
 
 def restrict_by_row(part: Part, source: exp.Expr, unit: str) -> exp.Expr:
@@ -48,8 +49,9 @@ def restrict_by_row(part: Part, source: exp.Expr, unit: str) -> exp.Expr:
 
 def test_parts_give_the_same_integers_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
-    assert find_differences(open_small, range(20), 3) == []
-    assert find_join_differences(open_small, range(3), 2) == []
+    opening = partial(open_small, connection=duckdb.connect())
+    assert find_differences(opening, range(20), 3) == []
+    assert find_join_differences(opening, range(3), 2) == []
 
 
 class NoMemory(DuckDB):
@@ -71,7 +73,7 @@ def test_a_distinct_count_is_never_added_up_over_parts() -> None:
 def test_parts_that_split_a_unit_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
     monkeypatch.setattr(Part, "restrict", restrict_by_row)
-    assert len(find_differences(open_small, range(8), 3)) >= 3
+    assert len(find_differences(partial(open_small, connection=duckdb.connect()), range(8), 3)) >= 3
 
 
 def test_a_query_that_memory_does_not_suffice_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

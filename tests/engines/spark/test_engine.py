@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from datetime import date, datetime
 from functools import partial
 from math import nan
@@ -28,10 +29,12 @@ from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
 from tests.support import engine_hierarchies
 from tests.support.conformance import (
+    count_kept,
     find_contribution_differences,
     find_differences,
     find_join_differences,
     find_record_differences,
+    is_kept_equally,
 )
 from tests.support.engine_differences import column_definitions, find_unexpected_kinds
 from tests.support.engine_hierarchies import CONDITIONAL, PEOPLE, check_hierarchy
@@ -119,6 +122,7 @@ def check_hierarchies(session: SparkSession, folder: Path) -> None:
 
 def check_totals(session: SparkSession) -> None:
     assert find_differences(partial(open_world, session), range(100, 110), 2) == []
+    assert is_kept_equally(count_kept(partial(open_world, session)))
     assert find_join_differences(partial(open_world, session), range(3), 1) == []
     assert find_contribution_differences(partial(open_world, session), range(100, 105), 2) == []
 
@@ -171,11 +175,18 @@ def check_cells(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None
     assert "Smith" in caplog.text
     caplog.clear()
     endless = "SELECT SUM(a.id % (b.id + 1)) AS total0, 0 AS key0 FROM RANGE(10000000000) a CROSS JOIN RANGE(10000000000) b"
-    timer = threading.Timer(3, engine.cancel)
-    timer.start()
+    tracker = session.sparkContext.statusTracker()
+
+    def cancel_what_runs() -> None:
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        engine.cancel()
+
+    other = threading.Thread(target=cancel_what_runs)
+    other.start()
     with pytest.raises(OutOfResources):
         [*engine._execute_blocks(endless, 1)]
-    timer.join()
+    other.join()
 
 
 def check_replay(session: SparkSession) -> None:
@@ -261,8 +272,9 @@ def check_many_conditions(session: SparkSession) -> None:
     engine = Spark.of(session.createDataFrame([(1, 5), (2, 7)], "uid INT, x INT").coalesce(1), "t")
     query = "SELECT COUNT(*) AS n FROM t WHERE " + " AND ".join(["x < 6"] * 1500)
     assert read_totals(engine, query) == {(): (1,)}
-    engine.computed = False
+    engine.computed, engine._compiled = False, {}
     assert read_totals(engine, query) == {(): (1,)}
+    engine._compiled = {}
     with patch("discreet.sql.expressions.LONG_CONDITION", 1500), pytest.raises(EngineFailed):
         read_totals(engine, query)
 
@@ -359,7 +371,10 @@ def check_silence(session: SparkSession, caplog: pytest.LogCaptureFixture, capfd
 
 def check_stopped_context(session: SparkSession, ledger: FileLedger, caplog: pytest.LogCaptureFixture) -> None:
     """The context is stopped while a job runs, and the next queries find it stopped: each is charged, and has no answer."""
-    slept = "reflect('java.lang.Thread', 'sleep', 10L)"  # a stopped context leaves its tasks running: they must cost little
+    # Rows are quick while sources are opened and validated, and slow once the property is set. A stopped context leaves its
+    # tasks running: they must cost little.
+    pause = "CAST(reflect('java.lang.System', 'getProperty', 'discreet.pause', '0') AS BIGINT)"
+    slept = f"reflect('java.lang.Thread', 'sleep', {pause})"
     slow = f"SELECT id, IF({slept} = 'never', 'a', 'b') AS dept, 50.0D AS pay FROM range(1, 4000)"
     session.sql(f"CREATE VIEW shift AS {slow}")
     session.sql(slow).createOrReplaceGlobalTempView("shift")
@@ -367,6 +382,8 @@ def check_stopped_context(session: SparkSession, ledger: FileLedger, caplog: pyt
     by_view = ledger.session("spark:local[2]", table=f"{GLOBAL_SCHEMA}.shift")
     by_path = ledger.session(session.read.parquet(str(ledger.path.parent / "people.parquet")), table="people")
     by_frame = ledger.session(create_people(session), table="people")
+    assert session.sparkContext._jvm is not None
+    session.sparkContext._jvm.java.lang.System.setProperty("discreet.pause", "10")
     ledger.check_failure(running, caplog, progress=lambda _: session.stop())
     ledger.check_failure(by_path, caplog, id="files")
     ledger.check_failure(by_frame, caplog, id="frame")

@@ -21,7 +21,7 @@ import duckdb
 
 from discreet.engines.base import SAYS_MORE, owner_log
 from discreet.engines.duckdb.types import quote_texts
-from discreet.errors import SourceRefused
+from discreet.errors import SourceRefused, raise_interrupts
 from discreet.paths import format_path, reason_of
 
 WILDCARDS = "*?["
@@ -59,6 +59,7 @@ def _remove_folder(folder: str, owner: int) -> None:
         rmtree(folder, ignore_errors=True)
 
 
+@raise_interrupts()
 def open_database(path: str) -> duckdb.DuckDBPyConnection:
     """Open the file of a database for reading.
 
@@ -206,6 +207,7 @@ def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> TableLocati
     return TableLocation((catalog, schema, name), computed, address)
 
 
+@raise_interrupts()
 def list_tables(path: Any) -> list[str]:
     """List the tables and views of a database: for its owner, because names may say something about people."""
     with open_database(str(path)) as connection:

@@ -14,6 +14,8 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from glob import has_magic
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +32,7 @@ from discreet.engines.base import (
     Fingerprint,
     OutOfResources,
     SqlEngine,
+    decode_rows,
     owner_log,
     quote_table,
 )
@@ -57,9 +60,10 @@ from discreet.engines.duckdb.files import (
     read_physical_type,
 )
 from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
+from discreet.engines.duckdb.prepared import ROWS, PreparedFile, attach_output, read_preparation
 from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, public_table_expression
 from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, quote_name, reader_of
-from discreet.errors import EngineFailed, SourceRefused
+from discreet.errors import EngineFailed, SourceRefused, raise_interrupts
 from discreet.paths import format_path, format_suffix
 from discreet.query.schema import Column, Kind, PublicTable, Table, parse_unit
 from discreet.sql.dialects import DUCKDB, SATURATION_LIMIT, column, int_literal, shorten_name
@@ -140,6 +144,7 @@ class DuckDB(SqlEngine):
     """One source in one connection."""
 
     dialect = DUCKDB
+    preparation: PreparedFile | None
 
     def __init__(
         self,
@@ -153,14 +158,16 @@ class DuckDB(SqlEngine):
         loaded: Loaded = NOT_LOADED,
         origins: Sequence[str] = (),
         files: Sequence[str] = (),
+        preparation: PreparedFile | None = None,
     ) -> None:
         """`collated`: a text column may have a collation. `loaded`: what we know of a source that we made a table of.
         `files`: those that every query reads."""
+        self.preparation, self.stored_identities = preparation, loaded.identities
         self.connection, self.location = connection, location or find_table(connection, table)
         self.files, self.problem = files, loaded.problem
         relation = quote_table(*self.location.qualified_name)
         self.types = _describe_types(connection, self.location)  # as they were when the source was opened and declared
-        hidden = set(loaded.identities.values())
+        hidden = {*loaded.identities.values(), *(() if preparation is None else preparation.hidden)}
         readers = {name: reader_of(held, collated) for name, held in self.types.items() if name not in hidden}
         identities = {name: read(column(name)) for name, held in self.types.items() if (read := identity_reader_of(held))}
         identities |= {unit: column(name) for unit, name in loaded.identities.items()}
@@ -181,10 +188,12 @@ class DuckDB(SqlEngine):
             self.origins = (".".join(self.location.qualified_name),)
         self.lock = _locks.setdefault(connection, threading.Lock())  # a connection has one result at a time
         self.running = WHOLE  # the part that the running statement reads
+        self.look_again: Callable[[], bool] | None = None  # whether files came or went, or changed after they were copied
 
     # -- opening ---------------------------------------------------------------------------------------------------------
 
     @classmethod
+    @raise_interrupts()
     def open(
         cls,
         source: Any,
@@ -193,14 +202,18 @@ class DuckDB(SqlEngine):
         unit: str | None = None,
         *,
         claimed_identity: str | None = None,
+        output: str | None = None,
     ) -> "DuckDB":
         """Open a CSV, Parquet, JSON lines, Arrow or Excel file (globs too), a folder of Parquet files, a DuckDB file or
         connection, an Arrow table, a pandas or Polars frame.
 
         `kinds` says what the columns of a file or a frame without types of its own hold; without them it is inferred from
         the values. `unit` is the privacy unit in words: the cells of its columns are read as identities.
-        `claimed_identity` is that of a frame to which its owner gives a name.
+        `claimed_identity` is that of a frame to which its owner gives a name. `output` is a database that the connection can
+        write to, for a file that is prepared.
         """
+        if output is not None:
+            return cls._from_file(str(source), table, kinds, unit, output)
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
@@ -221,7 +234,8 @@ class DuckDB(SqlEngine):
     ) -> "DuckDB":
         connection, units = new_connection(), () if unit is None else parse_unit(unit)
         try:
-            loaded = copy_frame(connection, table, frame, kinds, units)
+            with raise_interrupts():
+                loaded = copy_frame(connection, table, frame, kinds, units)
         except SourceRefused:
             raise
         except Exception as error:  # cells are objects of any class, and their methods may raise anything
@@ -240,15 +254,43 @@ class DuckDB(SqlEngine):
         )
 
     @classmethod
-    def _from_file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None, unit: str | None) -> "DuckDB":
+    def _from_prepared(cls, connection: duckdb.DuckDBPyConnection, table: str | None, prepared: PreparedFile) -> "DuckDB":
+        import_module("discreet.sql.prepared")  # before a query is paid for
+        prepared.warn_if_changed()
+
+        location = find_table(connection, ROWS)
+        engine = cls(
+            connection,
+            table or prepared.table,
+            location=location,
+            identity=location.durable_address,
+            collated=False,
+            loaded=prepared.loaded,
+            preparation=prepared,
+        )
+        engine.inferred = prepared.inferred
+        return engine
+
+    @classmethod
+    def _from_file(
+        cls,
+        path: str,
+        table: str | None,
+        kinds: Mapping[str, Kind] | None,
+        unit: str | None,
+        output: str | None = None,
+    ) -> "DuckDB":
         path, sheet = split_sheet(path)
         stem, suffix = split_suffix(path)
         name, pattern = table or stem, path
         refuse_without_access(path)
         if suffix in (".duckdb", ".db"):
+            connection = lock_down(open_database(path))
+            if (prepared := read_preparation(connection)) is not None:
+                return cls._from_prepared(connection, table, prepared)
             if table is None:
                 raise SourceRefused("a database holds many tables", "say which with table=")
-            return cls._from_database(lock_down(open_database(path)), table)
+            return cls._from_database(connection, table)
         if os.path.isdir(path):
             suffix, name, pattern = ".parquet", table or name_of_folder(path), files_of_folder(path)
         if not suffix and "=" not in path and not os.path.exists(path):
@@ -261,16 +303,20 @@ class DuckDB(SqlEngine):
         load, hint = READERS[suffix]
         connection, units = new_connection(), () if unit is None else parse_unit(unit)
         try:
-            files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
+            files = _list_files(connection, pattern)
             if not files:
                 raise _nothing_at(path)
+            is_copied = suffix != ".parquet"
+            known = _stamp_files(files, is_copied)  # before they are read, so that what comes meanwhile is noticed
             refuse_closed_files(files, path)
             chosen = {} if sheet is None else {"sheet": sheet}
             loaded = load(connection, name, files, kinds, units, **chosen)
+            if output is not None:
+                attach_output(connection, output)
         except duckdb.Error as error:
             owner_log.warning("%s", error)
             raise SourceRefused(f"{format_path(path)} cannot be read", f"{hint}; {SAYS_MORE}") from None
-        read_again = files if suffix == ".parquet" else []
+        read_again = [] if is_copied else files
         engine = cls(
             lock_down(connection, read_again),
             name,
@@ -282,6 +328,7 @@ class DuckDB(SqlEngine):
             files=read_again,
         )
         engine.inferred = kinds is None and suffix not in TYPED
+        engine.look_again = lambda: _are_other_files(pattern, files, is_copied, known)
         return engine
 
     # -- what it holds ---------------------------------------------------------------------------------------------------
@@ -296,18 +343,25 @@ class DuckDB(SqlEngine):
         """The connection."""
         return self.connection
 
+    def has_new_files(self) -> bool:
+        """Whether files came or went since the source was opened, or changed after their rows were copied."""
+        return self.look_again is not None and self.look_again()
+
+    @raise_interrupts()
     def find_unit_problem(self, unit: str) -> str | None:
         """Say why two units of this column could be read as one; None if they cannot."""
         if self.files and read_physical_type(self.connection, self.files, unit) == "INT96":
             return "timestamps in Parquet's old form INT96 are read without their nanoseconds"
         return self.problem
 
+    @raise_interrupts()
     def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
         """Parquet is known by its files. A view is known by nothing, and its cells are read again each time."""
         if self.files:
             return Fingerprint(compute_parquet_fingerprint(self.connection, self.files, columns))
         return Fingerprint(None) if self.computed else None
 
+    @raise_interrupts()
     def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, PublicTable]]:
         """Return the same source beside copies of these public tables, which may be any source. Their rows pass through
         Python, so that the locked connection needs to reach nothing new."""
@@ -321,6 +375,7 @@ class DuckDB(SqlEngine):
                 raise SourceRefused(f"the public table {name} cannot be copied", SAYS_MORE) from None
         return self._beside(names), tables
 
+    @raise_interrupts()
     def read_all(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
         """Return the kinds of the columns, and every row. Only a public table is read like this."""
         kinds = {name: each.kind for name, each in self.describe_columns().items()}
@@ -355,25 +410,25 @@ class DuckDB(SqlEngine):
 
         begun = False
         try:
-            for row in self._execute(statement):
+            for each in decode_rows(self._execute(statement), self.dialect, bounded, counts):
                 begun = True
-                yield row[:width], row[width:]
+                yield each
             return
         except OutOfMemory:
             if begun or not adds_up:
                 raise OutOfResources from None
         try:
-            for row in sum_over_parts(run, width):
-                yield row[:width], row[width:]
+            yield from decode_rows(sum_over_parts(run, width), self.dialect, bounded, counts)
         finally:
             self.running = WHOLE
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
         """In batches, so that a million keys are never held at once."""
         try:
-            result = self.connection.execute(statement)
-            while batch := result.fetchmany(BATCH):
-                yield from batch
+            with raise_interrupts():
+                result = self.connection.execute(statement)
+                while batch := result.fetchmany(BATCH):
+                    yield from batch
         except duckdb.Error as error:
             raise _to_engine_error(error) from None
 
@@ -384,14 +439,39 @@ class DuckDB(SqlEngine):
             return
         reader: Any = None
         try:
-            reader = self.connection.sql(statement).to_arrow_reader(BLOCK)
-            for batch in reader:
-                yield _to_block(batch)
+            with raise_interrupts():
+                reader = self.connection.sql(statement).to_arrow_reader(BLOCK)
+                for batch in reader:
+                    yield _to_block(batch)
         except Exception as error:  # Arrow raises an OSError where the engine fails after the first block
             raise _to_engine_error(error) from None
         finally:
             if reader is not None:
                 reader.close()
+
+    def _compile_anew(self, bounded: "BoundedQuery", counts: "CellCounts | None") -> str:
+        """A statement for a prepared table, if it was prepared for this unit and salt and a unit may have several rows. Else
+        its columns are read as any table's."""
+        prepared, table = self.preparation, bounded.table
+        if prepared is None or not prepared.fits(table) or table.unique:
+            return super()._compile_anew(bounded, counts)
+        from discreet.query.contribution import FIRST_BOUNDING
+        from discreet.sql.prepared import lower_prepared
+
+        if bounded.bounding == FIRST_BOUNDING:
+            return super()._compile_anew(bounded, counts)
+        source, _ = self._build_source(table, bounded.query.joins, prepared.hidden)
+        own = self._list_own(table, bounded.query.joins)
+        columns = prepared.to_columns(self.location.qualified_name[0], own)
+        return lower_prepared(bounded, counts, source, columns, self.dialect).sql(dialect=self.dialect.name, copy=False)
+
+    @raise_interrupts()
+    def run_statement(self, statement: str) -> None:
+        """Run a statement that returns nothing: for what the data owner prepares."""
+        try:
+            self.connection.execute(statement)
+        except duckdb.Error as error:
+            raise _to_engine_error(error) from None
 
     def progress(self) -> float | None:
         """Return how much of the running statement is done, from 0 to 1; None if the connection does not count it."""
@@ -429,10 +509,12 @@ class _PartOfDuckDB(DuckDB):
 
     def __init__(self, whole: DuckDB, part: Part) -> None:
         vars(self).update(vars(whole))
-        self.part, self.dialect = part, replace(whole.dialect, saturates=False)
+        self.part, self.dialect, self._compiled = part, replace(whole.dialect, saturates=False), {}
 
-    def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
-        source, unit = super()._build_source(table, joins)
+    def _build_source(
+        self, table: Table, joins: "tuple[ast.Join, ...]" = (), internal: Collection[str] = ()
+    ) -> tuple[exp.Expr, str | None]:
+        source, unit = super()._build_source(table, joins, internal)
         return self.part.restrict(source, list(table.columns) if unit is None else [unit]), unit
 
 
@@ -502,6 +584,25 @@ def _nothing_at(path: str) -> SourceRefused:
     if _STATEMENT.match(path):
         return SourceRefused(f"there is no such file: {shown}", "name the file first, and then the query")
     return SourceRefused(f"there is no such file: {shown}", "check the path")
+
+
+def _list_files(connection: duckdb.DuckDBPyConnection, pattern: str) -> list[str]:
+    return [row[0] for row in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
+
+
+def _stamp_files(files: Sequence[str], is_copied: bool) -> list[tuple[Any, ...]]:
+    """Return what shows whether files are the same: their names, and of copied ones what a change of their rows changes."""
+    stats = [os.stat(file) for file in files] if is_copied else []
+    return sorted((file,) for file in files) + [(each.st_ino, each.st_size, each.st_mtime_ns) for each in stats]
+
+
+def _are_other_files(pattern: str, files: Sequence[str], is_copied: bool, known: list[tuple[Any, ...]]) -> bool:
+    """Whether there are other files by now; only a pattern is listed again, which takes milliseconds."""
+    try:
+        listed = _list_files(duckdb.connect(), pattern) if has_magic(pattern) else files
+        return _stamp_files(listed, is_copied) != known
+    except OSError:
+        return True
 
 
 def name_of_glob(source: Any) -> str | None:

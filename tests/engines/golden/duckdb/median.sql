@@ -2,7 +2,16 @@
 WITH kept AS (
   SELECT
     "source"."uid" AS "unit",
-    "source"."dept" AS "key0",
+    CASE
+      WHEN (
+        "source"."dept"
+      ) IS NULL
+      THEN CAST(100132884316162 AS BIGINT)
+      WHEN "source"."dept" = 'a'
+      THEN CAST(1974432702660608 AS BIGINT)
+      WHEN "source"."dept" = 'b''s'
+      THEN CAST(789904640442369 AS BIGINT)
+    END AS "key0",
     (
       (
         CASE
@@ -40,7 +49,17 @@ WITH kept AS (
     "unit",
     "key0",
     "cell",
-    COUNT(*) AS "rows"
+    COUNT(*) AS "rows",
+    (
+      "key0" >> 20
+    ) AS "hash_key0",
+    CASE
+      WHEN "cell" IS NULL
+      THEN 2364390
+      ELSE (
+        843733358 * CAST("cell" % 2147483579 AS BIGINT) + 472315391 * CAST("cell" % 2147483647 AS BIGINT) + 3458764515777522790
+      ) % 2147483579
+    END AS "hash_cell"
   FROM kept
   GROUP BY
     "unit",
@@ -51,27 +70,42 @@ WITH kept AS (
     *,
     SUM(CASE WHEN "cell" IS NULL THEN 0 ELSE "rows" END) OVER (
       PARTITION BY "unit", "key0"
-      ORDER BY MD5(
-        CONCAT(
-          '8:discreet',
-          CAST(LENGTH(CAST("unit" AS TEXT)) AS TEXT),
-          ':',
-          CAST("unit" AS TEXT),
-          CASE
-            WHEN "key0" IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST("key0" AS TEXT)) AS TEXT), ':', CAST("key0" AS TEXT))
-          END,
-          CASE
-            WHEN "cell" IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST("cell" AS TEXT)) AS TEXT), ':', CAST("cell" AS TEXT))
-          END
-        )
-      ), "key0", "cell"
+      ORDER BY CAST((
+        (
+          (
+            "mixed_value" * "mixed_value"
+          ) % 2147483579
+        ) * "mixed_value"
+      ) % 2147483579 AS INT), "key0", "cell"
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS "running"
-  FROM cells
+  FROM (
+    SELECT
+      *,
+      (
+        CAST(CONCAT('0x', SUBSTRING(MD5(CONCAT('8:discreet unit ', CAST("unit" AS TEXT))), 1, 15)) AS BIGINT) % 2147483579 + (
+          (
+            (
+              "fold1" * "fold1"
+            ) % 2147483579
+          ) * "fold1"
+        ) % 2147483579 + 3458764514357408252
+      ) % 2147483579 AS "mixed_value"
+    FROM (
+      SELECT
+        *,
+        (
+          414694625 * "hash_key0" + (
+            (
+              (
+                "hash_cell" * "hash_cell"
+              ) % 2147483579
+            ) * "hash_cell"
+          ) % 2147483579
+        ) % 2147483579 AS "fold1"
+      FROM cells
+    ) AS level0
+  ) AS level1
 )
 SELECT
   CAST(LEAST(

@@ -65,21 +65,65 @@ WITH kept AS (
     *,
     ROW_NUMBER() OVER (
       PARTITION BY "unit"
-      ORDER BY MD5(
-        CONCAT(
-          '8:discreet',
-          CAST(LENGTH(CAST("unit" AS TEXT)) AS TEXT),
-          ':',
-          CAST("unit" AS TEXT),
-          CASE
-            WHEN "key0" IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST("key0" AS TEXT)) AS TEXT), ':', CAST("key0" AS TEXT))
-          END
-        )
-      ), "key0"
+      ORDER BY CAST((
+        (
+          (
+            "mixed" * "mixed"
+          ) % 2147483579
+        ) * "mixed"
+      ) % 2147483579 AS INT), "place_key0"
     ) AS "rank"
-  FROM pairs
+  FROM (
+    SELECT
+      *,
+      (
+        CAST(CONCAT('0x', SUBSTRING(MD5(CONCAT('8:discreet unit ', CAST("unit" AS TEXT))), 1, 15)) AS BIGINT) % 2147483579 + "hash_key0" + 3458764514357408252
+      ) % 2147483579 AS "mixed"
+    FROM (
+      SELECT
+        "pairs".*,
+        CASE WHEN "pairs"."key0" IS NULL THEN 95494160 ELSE "hashes0"."hash" END AS "hash_key0",
+        "hashes0"."place" AS "place_key0"
+      FROM pairs
+      LEFT JOIN (
+        SELECT
+          "key",
+          CAST(CONCAT('0x', SUBSTRING(MD5(CONCAT('8:discreet key ', CAST("key" AS TEXT))), 1, 15)) AS BIGINT) % 2147483579 AS "hash",
+          ROW_NUMBER() OVER (ORDER BY "key") AS "place"
+        FROM (
+          SELECT
+            "key0" AS "key"
+          FROM (
+            SELECT
+              "source"."uid" AS "unit",
+              CASE
+                WHEN "source"."day" BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)
+                THEN "source"."day"
+              END AS "key0"
+            FROM (
+              SELECT
+                "uid",
+                "dept",
+                "city",
+                "age",
+                "pay",
+                CAST("price" AS DOUBLE) AS "price",
+                "points",
+                "ok",
+                "day",
+                "at"
+              FROM "people"
+            ) AS "source"
+            WHERE
+              NOT "source"."uid" IS NULL
+          ) AS counted
+          GROUP BY
+            "key0"
+        ) AS keys
+      ) AS hashes0
+        ON "pairs"."key0" = "hashes0"."key"
+    ) AS joined0
+  ) AS level0
 )
 SELECT
   CAST(LEAST(

@@ -50,7 +50,19 @@ WITH kept AS (
     "unit",
     "key0",
     "cell",
-    COUNT(*) AS "rows"
+    COUNT(*) AS "rows",
+    CASE
+      WHEN "key0" IS NULL
+      THEN 95494160
+      ELSE CAST(JSONB_OBJECT_FIELD_TEXT(CAST('{"a": 1882965758, "b''s": 753311768}' AS JSONB), CAST("key0" AS TEXT)) AS BIGINT)
+    END AS "hash_key0",
+    CASE
+      WHEN "cell" IS NULL
+      THEN 2364390
+      ELSE (
+        843733358 * CAST("cell" % 2147483579 AS BIGINT) + 472315391 * CAST("cell" % 2147483647 AS BIGINT) + 3458764515777522790
+      ) % 2147483579
+    END AS "hash_cell"
   FROM kept
   GROUP BY
     "unit",
@@ -61,20 +73,46 @@ WITH kept AS (
     *,
     SUM(CASE WHEN "cell" IS NULL THEN 0 ELSE "rows" END) OVER (
       PARTITION BY "unit", "key0"
-      ORDER BY MD5(
-        '8:discreet' || CAST(LENGTH(CAST("unit" AS VARCHAR)) AS VARCHAR) || ':' || CAST("unit" AS VARCHAR) || CASE
-          WHEN "key0" IS NULL
-          THEN '-'
-          ELSE CAST(LENGTH(CAST("key0" AS VARCHAR)) AS VARCHAR) || ':' || CAST("key0" AS VARCHAR)
-        END || CASE
-          WHEN "cell" IS NULL
-          THEN '-'
-          ELSE CAST(LENGTH(CAST("cell" AS VARCHAR)) AS VARCHAR) || ':' || CAST("cell" AS VARCHAR)
-        END
-      ) COLLATE "C", "key0", "cell"
+      ORDER BY (
+        (
+          (
+            "mixed_value" * "mixed_value"
+          ) % 2147483579
+        ) * "mixed_value"
+      ) % 2147483579, "key0", "cell"
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS "running"
-  FROM cells
+  FROM (
+    SELECT
+      *,
+      (
+        CAST(CAST((
+          'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
+        ) AS BIT(60)) AS BIGINT) % 2147483579 + (
+          (
+            (
+              "fold1" * "fold1"
+            ) % 2147483579
+          ) * "fold1"
+        ) % 2147483579 + 3458764514357408252
+      ) % 2147483579 AS "mixed_value"
+    FROM (
+      SELECT
+        *,
+        (
+          414694625 * "hash_key0" + (
+            (
+              (
+                "hash_cell" * "hash_cell"
+              ) % 2147483579
+            ) * "hash_cell"
+          ) % 2147483579
+        ) % 2147483579 AS "fold1"
+      FROM cells
+      OFFSET 0
+    ) AS level0
+    OFFSET 0
+  ) AS level1
 )
 SELECT
   CAST(LEAST(

@@ -88,7 +88,18 @@ WITH kept AS (
     COUNT("value1_there") AS "value1_n",
     COUNT("value2") AS "value2_n",
     SUM("value0") AS "sum0",
-    SUM("value1") AS "sum1"
+    SUM("value1") AS "sum1",
+    (
+      CAST(CAST((
+        'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
+      ) AS BIT(60)) AS BIGINT) % 2147483579 + CASE
+        WHEN "key0" IS NULL
+        THEN 95494160
+        ELSE CAST(CAST((
+          'x' || SUBSTRING(MD5('8:discreet key ' || CAST("key0" AS VARCHAR)) FROM 1 FOR 15)
+        ) AS BIT(60)) AS BIGINT) % 2147483579
+      END + 3458764514357408252
+    ) % 2147483579 AS "mixed"
   FROM kept
   GROUP BY
     "unit",
@@ -98,13 +109,13 @@ WITH kept AS (
     *,
     ROW_NUMBER() OVER (
       PARTITION BY "unit"
-      ORDER BY MD5(
-        '8:discreet' || CAST(LENGTH(CAST("unit" AS VARCHAR)) AS VARCHAR) || ':' || CAST("unit" AS VARCHAR) || CASE
-          WHEN "key0" IS NULL
-          THEN '-'
-          ELSE CAST(LENGTH(CAST("key0" AS VARCHAR)) AS VARCHAR) || ':' || CAST("key0" AS VARCHAR)
-        END
-      ) COLLATE "C", "key0"
+      ORDER BY (
+        (
+          (
+            "mixed" * "mixed"
+          ) % 2147483579
+        ) * "mixed"
+      ) % 2147483579, "key0"
     ) AS "rank"
   FROM pairs
 )

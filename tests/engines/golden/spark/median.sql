@@ -2,7 +2,16 @@
 WITH kept AS (
   SELECT /*+ REPARTITION(`unit`) */
     `source`.`uid` AS `unit`,
-    `source`.`dept` AS `key0`,
+    CASE
+      WHEN (
+        `source`.`dept`
+      ) IS NULL
+      THEN CAST(100132884316162 AS BIGINT)
+      WHEN `source`.`dept` = 'a'
+      THEN CAST(1974432702660608 AS BIGINT)
+      WHEN `source`.`dept` = 'b\'s'
+      THEN CAST(789904640442369 AS BIGINT)
+    END AS `key0`,
     (
       (
         CASE
@@ -40,7 +49,17 @@ WITH kept AS (
     `unit`,
     `key0`,
     `cell`,
-    COUNT(*) AS `rows`
+    COUNT(*) AS `rows`,
+    (
+      SHIFTRIGHT(`key0`, 20)
+    ) AS `hash_key0`,
+    CASE
+      WHEN `cell` IS NULL
+      THEN 2364390
+      ELSE (
+        843733358 * CAST(`cell` % 2147483579 AS BIGINT) + 472315391 * CAST(`cell` % 2147483647 AS BIGINT) + 3458764515777522790
+      ) % 2147483579
+    END AS `hash_cell`
   FROM kept
   GROUP BY
     `unit`,
@@ -51,27 +70,42 @@ WITH kept AS (
     *,
     SUM(CASE WHEN `cell` IS NULL THEN 0 ELSE `rows` END) OVER (
       PARTITION BY `unit`, `key0`
-      ORDER BY MD5(
-        CONCAT(
-          '8:discreet',
-          CAST(LENGTH(CAST(`unit` AS STRING)) AS STRING),
-          ':',
-          CAST(`unit` AS STRING),
-          CASE
-            WHEN `key0` IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST(`key0` AS STRING)) AS STRING), ':', CAST(`key0` AS STRING))
-          END,
-          CASE
-            WHEN `cell` IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST(`cell` AS STRING)) AS STRING), ':', CAST(`cell` AS STRING))
-          END
-        )
-      ) NULLS LAST, `key0` NULLS LAST, `cell` NULLS LAST
+      ORDER BY (
+        (
+          (
+            `mixed_value` * `mixed_value`
+          ) % 2147483579
+        ) * `mixed_value`
+      ) % 2147483579 NULLS LAST, `key0` NULLS LAST, `cell` NULLS LAST
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS `running`
-  FROM cells
+  FROM (
+    SELECT
+      *,
+      (
+        CAST(CONV(SUBSTRING(MD5(CONCAT('8:discreet unit ', CAST(`unit` AS STRING))), 1, 15), 16, 10) AS BIGINT) % 2147483579 + (
+          (
+            (
+              `fold1` * `fold1`
+            ) % 2147483579
+          ) * `fold1`
+        ) % 2147483579 + 3458764514357408252
+      ) % 2147483579 AS `mixed_value`
+    FROM (
+      SELECT
+        *,
+        (
+          414694625 * `hash_key0` + (
+            (
+              (
+                `hash_cell` * `hash_cell`
+              ) % 2147483579
+            ) * `hash_cell`
+          ) % 2147483579
+        ) % 2147483579 AS `fold1`
+      FROM cells
+    ) AS level0
+  ) AS level1
 )
 SELECT
   CAST(LEAST(

@@ -55,7 +55,14 @@ WITH kept AS (
     COUNT(`value1`) AS `value1_n`,
     COUNT(`value2`) AS `value2_n`,
     SUM(`value0`) AS `sum0`,
-    SUM(CAST(`value1` AS DECIMAL(28, 0))) AS `sum1`
+    SUM(CAST(`value1` AS DECIMAL(28, 0))) AS `sum1`,
+    (
+      CAST(CONV(SUBSTRING(MD5(CONCAT('8:discreet unit ', CAST(`unit` AS STRING))), 1, 15), 16, 10) AS BIGINT) % 2147483579 + CASE
+        WHEN `key0` IS NULL
+        THEN 95494160
+        ELSE CAST(CONV(SUBSTRING(MD5(CONCAT('8:discreet key ', CAST(`key0` AS STRING))), 1, 15), 16, 10) AS BIGINT) % 2147483579
+      END + 3458764514357408252
+    ) % 2147483579 AS `mixed`
   FROM kept
   GROUP BY
     `unit`,
@@ -65,19 +72,13 @@ WITH kept AS (
     *,
     ROW_NUMBER() OVER (
       PARTITION BY `unit`
-      ORDER BY MD5(
-        CONCAT(
-          '8:discreet',
-          CAST(LENGTH(CAST(`unit` AS STRING)) AS STRING),
-          ':',
-          CAST(`unit` AS STRING),
-          CASE
-            WHEN `key0` IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST(`key0` AS STRING)) AS STRING), ':', CAST(`key0` AS STRING))
-          END
-        )
-      ) NULLS LAST, `key0` NULLS LAST
+      ORDER BY (
+        (
+          (
+            `mixed` * `mixed`
+          ) % 2147483579
+        ) * `mixed`
+      ) % 2147483579 NULLS LAST, `key0` NULLS LAST
     ) AS `rank`
   FROM pairs
 )
