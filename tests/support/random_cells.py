@@ -187,6 +187,35 @@ def as_stated(bounded: BoundedCells, margin: ast.Margin) -> Sensitivity:
     return bounded.margin_sensitivity(margin)
 
 
+def contrast(bounded: BoundedCells, cells: Cells, columns: ast.Margin, by: ast.Margin) -> Cells:
+    """Return a contrast over columns of two keys: rows with the first key of each minus those with the second."""
+    signed = ((tuple(codes[i] for i in by), n * (-1) ** sum(codes[i] for i in columns)) for codes, n in cells.items())
+    return add_up(signed)
+
+
+def list_contrasts(bounded: BoundedCells) -> list[tuple[ast.Margin, ast.Margin]]:
+    """Return all contrasts of a tabulation: columns of two keys, and columns that they are by."""
+    sizes = bounded.keys.sizes
+    margins = list_margins(len(sizes))
+    binary = [columns for columns in margins if columns and all(sizes[i] == 2 for i in columns)]
+    return [(columns, by) for columns in binary for by in margins if not set(columns) & set(by)]
+
+
+def find_contrast_breaches(bounded: BoundedCells, before: Tables, after: Tables, stated: Stated) -> list[str]:
+    """Return which contrasts move further than stated: each by itself, and all together with all tables."""
+    finest, found, squares = tuple(range(len(bounded.query.groups))), [], Fraction(0)
+    joint: list[dict[Any, int]] = [{}, {}]
+    for columns, by in list_contrasts(bounded):
+        one, other = (contrast(bounded, tables[finest], columns, by) for tables in (before, after))
+        found += find_exceeded_norms(f"contrast {columns} by {by}", one, other, stated(bounded, by))
+        squares += stated(bounded, by).l2_squared
+        for cells, all_cells in zip((one, other), joint, strict=True):
+            all_cells.update({(columns, by, codes): n for codes, n in cells.items()})
+    if squares:
+        found += find_exceeded_norms("all contrasts", *joint, Sensitivity(l2_squared=squares))
+    return found
+
+
 def find_breaches(bounded: BoundedCells, before: Tables, after: Tables, stated: Stated = as_stated) -> list[str]:
     """Return where tables are not sums of the cells, or move further than stated: each by itself, and all together."""
     finest = tuple(range(len(bounded.query.groups)))
@@ -205,9 +234,13 @@ def find_breaches(bounded: BoundedCells, before: Tables, after: Tables, stated: 
     return found + find_exceeded_norms("all tables", *joint, Sensitivity(l2_squared=squares))
 
 
+def contrast_as_stated(bounded: BoundedCells, by: ast.Margin) -> Sensitivity:
+    return bounded.contrast_sensitivity(by)
+
+
 def find_broken_tabulations(
     tabulate: Tabulating, seeds: range, each: int, stated: Stated = as_stated, *, first: bool = False,
-    declare: Declaring = as_it_is,
+    declare: Declaring = as_it_is, stated_of_contrasts: Stated = contrast_as_stated,
 ) -> list[tuple[int, str]]:  # fmt: skip
     """Return every breach that these seeds show (or the first)."""
     found: list[tuple[int, str]] = []
@@ -220,7 +253,9 @@ def find_broken_tabulations(
             continue
         for _ in range(each):
             bounded = random_cells(rng, place, relation)
-            breaches = find_breaches(bounded, tabulate(bounded, place), tabulate(bounded, other), stated)
+            tables = tabulate(bounded, place), tabulate(bounded, other)
+            breaches = find_breaches(bounded, *tables, stated)
+            breaches += find_contrast_breaches(bounded, *tables, stated_of_contrasts)
             found += [(seed, breach) for breach in breaches]
             if first and found:
                 return found
@@ -272,6 +307,23 @@ def merge_null_with_sums(bounded: BoundedCells, place: World) -> Tables:
 def price_as_added(bounded: BoundedCells, margin: ast.Margin) -> Sensitivity:
     """A mutant that prices a replaced unit as one that is added or removed."""
     return replace(bounded, neighbours=Neighbours.ADD_REMOVE).margin_sensitivity(margin)
+
+
+def price_contrasts_as_added(bounded: BoundedCells, by: ast.Margin) -> Sensitivity:
+    """A mutant that takes the discount of add/remove for replaced units too."""
+    return replace(bounded, neighbours=Neighbours.ADD_REMOVE).contrast_sensitivity(by)
+
+
+def price_contrasts_as_tables(bounded: BoundedCells, by: ast.Margin) -> Sensitivity:
+    """A mutant that forgets that rows of either sign meet in one entry: 2k² in place of 4k²."""
+    most, units = bounded.max_change, bounded.neighbours.differing_units
+    return Sensitivity(l1=units * most, l2_squared=units * most**2, linf=most)
+
+
+def price_contrasts_by_cell(bounded: BoundedCells, by: ast.Margin) -> Sensitivity:
+    """A mutant that forgets that the cells of a unit merge in contrasts."""
+    most, units = bounded.max_contribution(bounded.statistic), bounded.neighbours.differing_units
+    return Sensitivity(l0=bounded.max_groups * units, linf=units * most)
 
 
 def price_as_finest(bounded: BoundedCells, margin: ast.Margin) -> Sensitivity:

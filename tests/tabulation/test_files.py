@@ -2,9 +2,13 @@
 
 import csv
 import json
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from discreet.accounting.currencies import parse_currency
 from discreet.errors import BadParameter, DiscreetError, PlanRefused, SourceRefused
@@ -286,3 +290,45 @@ def test_a_description_that_no_tabulation_writes_is_refused_in_words(published: 
     with pytest.raises(SourceRefused, match=said) as refused:
         reproduce(published)
     assert "Error" not in str(refused.value)
+
+
+def _rewrite(folder: Path, change: Callable[[Any], Any]) -> None:
+    """Write the noisy numbers otherwise, with a description that fits the new file."""
+    place = folder / MEASUREMENTS_FILE
+    parquet.write_table(change(parquet.read_table(place)), place)
+    described = json.loads((folder / DESCRIPTION_FILE).read_text())
+    described["sha256"] = sha256(place.read_bytes()).hexdigest()
+    (folder / DESCRIPTION_FILE).write_text(json.dumps(described))
+
+
+REWRITTEN: dict[str, Callable[[Any], Any]] = {
+    "cells in another order": lambda rows: rows.set_column(1, "cell", [rows["cell"].to_pylist()[::-1]]),
+    "a column more": lambda rows: rows.append_column("exact", [[1] * len(rows)]),
+    "fractions": lambda rows: rows.set_column(
+        2, "noisy", [[each + 0.5 * (each > 0) - 0.5 * (each < 0) for each in rows["noisy"].to_pylist()]]
+    ),
+    "texts": lambda rows: rows.set_column(2, "noisy", [[str(each) for each in rows["noisy"].to_pylist()]]),
+    "a missing number": lambda rows: rows.set_column(2, "noisy", [[None, *rows["noisy"].to_pylist()[1:]]]),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_the_file_of_measurements_has_the_columns_and_cells_that_a_tabulation_writes(published: Path, name: str) -> None:
+    _rewrite(published, lambda rows: rows)
+    assert reproduce(published).is_complete
+    _rewrite(published, REWRITTEN[name])
+    with pytest.raises(SourceRefused, match="does not h"):
+        reproduce(published)
+
+
+def test_a_description_that_names_a_key_twice_or_says_more_of_a_table_is_refused(published: Path) -> None:
+    place = published / DESCRIPTION_FILE
+    text = place.read_text()
+    place.write_text(text.replace("{", '{"confidence": 0.5, ', 1))
+    with pytest.raises(SourceRefused, match="not JSON"):
+        reproduce(published)
+    described = json.loads(text)
+    described["measured"][0]["epsilon"] = 0.01
+    place.write_text(json.dumps(described))
+    with pytest.raises(SourceRefused, match="keys that no tabulation writes"):
+        reproduce(published)

@@ -92,3 +92,20 @@ def test_looser_limits_cost_less() -> None:
     one = allocate_for_level_errors(spine.shapes, spine.paths, problem.averaging, problem.limits)
     other = allocate_for_level_errors(spine.shapes, spine.paths, problem.averaging, looser)
     assert other.objective == pytest.approx(one.objective / 4, rel=1e-3)
+
+
+def is_unmeasured(width: float) -> bool:
+    """Whether a residual of a table, whose limit is wide beside that of another, is measured on no level."""
+    spine, lattice = Spine.from_codes(["11", "12", "21", "22"], [0, 1, 2]), Lattice.of((2, 6), [(0,), (), (0, 1)])
+    errors = {(): 1.0, (0,): 1.0, (0, 1): width}
+    rows = {margin: lattice.rebuilding.toarray()[lattice.index[margin]] for margin in errors}
+    limits = [LevelLimit(level, rows[margin], error**2) for level in range(3) for margin, error in errors.items()]
+    found = allocate_for_level_errors(spine.shapes, spine.paths, lattice.averaging, limits)
+    return not (found.precisions @ lattice.averaging.toarray().T)[2].all()
+
+
+def test_a_table_whose_limit_is_very_wide_is_measured_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths = [10.0**power for power in range(0, 21, 4)]
+    assert not any(map(is_unmeasured, widths))
+    monkeypatch.setattr(_Problem, "can_estimate", lambda self, x: True)
+    assert any(map(is_unmeasured, widths))

@@ -247,3 +247,32 @@ def test_a_weight_that_buys_nothing_is_named(people: Path) -> None:
         in plan_tabulation(connect(people), [WantedTable(()), light], epsilon=1).list_notes()[0]
     )
     assert not any("weight" in note for note in plan_tabulation(connect(people), ["dept", ()], epsilon=1).list_notes())
+
+
+def find_wrong_cvs(found: Tabulation) -> list[str]:
+    """List the printed cells whose coefficient of variation is not 100·sd/estimate to two digits, or is there below 0."""
+    wrong = []
+    for table in found.values():
+        header, *lines = table.list_lines()
+        place = header.split().index("cv") - len(header.split())
+        for line, estimate in zip(lines, table.estimate.ravel().tolist(), strict=True):
+            shown = [each for each in line.split() if each.endswith("%")]
+            expected = 100 * table.sd / estimate if estimate > 0 else None
+            is_right = (
+                not shown
+                if expected is None
+                else len(shown) == 1
+                and (
+                    abs(float(shown[0].rstrip("%").replace(",", "")) / expected - 1) <= 0.05
+                    and line.split()[place] == shown[0]
+                )
+            )
+            wrong += [] if is_right else [line]
+    return wrong
+
+
+def test_printed_tables_have_coefficients_of_variation(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tabulate(connect(people), TABLES, epsilon=0.05)
+    assert not find_wrong_cvs(found)
+    monkeypatch.setattr("discreet.tabulation.tables.format_cv", lambda estimate, sd: f"{100 * sd / abs(estimate) / 2:.2g}%")
+    assert find_wrong_cvs(found)

@@ -12,7 +12,8 @@ import pytest
 from discreet.errors import BadParameter, DiscreetError, PlanRefused
 from discreet.ledger import open_ledger
 from discreet.tabulation.hierarchy_files import HierarchyMeasurements, reproduce_hierarchy, write_hierarchy_tables
-from discreet.workload.hierarchies import has_hierarchy, publish_hierarchy, read_hierarchy_workload
+from discreet.workload.hierarchies import publish_hierarchy, read_hierarchy_workload
+from discreet.workload.spec import has_hierarchy
 from discreet.workload.tables import verify_folder
 from tests.support.console import run
 
@@ -352,7 +353,7 @@ def test_a_dry_run_needs_no_ledger_and_names_the_account_to_open(
         plan = text + delta + 'ledger = "new.ledger"\naccount = "folk"\n'
         Path("new.toml").write_text(plan)
         dry = run("publish", "new.toml", "--dry-run")
-        command = "discreet ledger open new.ledger --account folk --epsilon 1.5 --delta 1e-06 --currency pure"
+        command = "discreet ledger open new.ledger --account folk --epsilon 1.5 --delta 1e-6 --currency pure"
         assert dry.returncode == 0, dry.stderr
         assert command in " ".join(dry.stdout.split())
         refused = run("publish", "new.toml", "--yes", "--to", "out")
@@ -401,3 +402,17 @@ def test_tables_of_weights_say_what_they_add_up_and_what_is_not_in_their_error(f
     assert "It is declared that each id has one row, and taken for granted" in page
     assert "`display` is post-processing" in page
     assert "`reliable` is true if" in page
+
+
+def test_half_widths_of_regions_are_where_those_of_levels_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    summary = json.loads(run("publish", "plan.toml", "--dry-run", "--json").stdout)
+    stated = {each["name"]: each["half_widths"] for each in summary["tables"] if each["level"] == "regions"}
+    published = publish_hierarchy(folder / "plan.toml", folder / "out")
+    page, found = (folder / "out" / "guarantee.md").read_text(), published.tabulation.tables
+    assert stated.keys() == {name for name, level in found if level == "regions"} == {"sex", "total"}
+    for name, (least, most) in stated.items():
+        widths = found[name, "regions"].half_width
+        assert (widths.min(), widths.max()) == pytest.approx((least, most))
+        by = "`sex`" if name == "sex" else "everybody"
+        assert f"[{name}]({name}.regions.csv) | `regions` | {by} | {least:.4g} |" in page

@@ -235,7 +235,7 @@ def test_a_ledger_that_does_not_exist_yet_is_assumed_and_never_charged(tmp_path:
     plan = write_plan(tmp_path, budget='ledger = "hr.ledger"\naccount = "hr"')
     assumed = find_noise(read_plan(plan, assume_account=True))
     assert assumed.fits
-    flags = "--account hr --epsilon 1.5 --delta 1e-06 --currency pure"
+    flags = "--account hr --epsilon 1.5 --delta 1e-6 --currency pure"
     assert f"discreet ledger open {tmp_path}/hr.ledger {flags}" in assumed.notes[-1]
     with pytest.raises(BadParameter, match="its account is not open yet"):
         publish(assumed, tmp_path / "out")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from discreet.tabulation.hierarchy import Hierarchy, LevelTable
     from discreet.tabulation.hierarchy_plan import HierarchyPlan, plan_hierarchy, sigmas_from_shares
     from discreet.tabulation.intervals import ErrorModel
-    from discreet.tabulation.margins import Margin
+    from discreet.tabulation.margins import Contrast, Margin
     from discreet.tabulation.plan import TabulationPlan, plan_tabulation
     from discreet.tabulation.residuals import Residuals, combine
     from discreet.tabulation.tables import TabulatedTable
@@ -25,7 +25,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.tabulation.hierarchy": "Hierarchy LevelTable",
         "discreet.tabulation.hierarchy_plan": "HierarchyPlan plan_hierarchy sigmas_from_shares",
         "discreet.tabulation.intervals": "ErrorModel",
-        "discreet.tabulation.margins": "Margin",
+        "discreet.tabulation.margins": "Contrast Margin",
         "discreet.tabulation.plan": "TabulationPlan plan_tabulation",
         "discreet.tabulation.residuals": "Residuals combine",
         "discreet.tabulation.tables": "TabulatedTable",
@@ -36,6 +36,7 @@ __getattr__, __dir__ = export_lazily(
 
 __all__ = [
     "Allocation",
+    "Contrast",
     "ErrorModel",
     "Hierarchy",
     "HierarchyPlan",

@@ -9,6 +9,19 @@ gets
 `allocate` minimises f(a) = Σ_B w_B N_B Var_B(a) = Σ_b q_b/τ_b over a ≥ 0, Σ a = 1; `allocate_for_errors` minimises Σ a such
 that Var_B(a) ≤ v_B for given v. Tables that may be measured are all that lie in a wanted one. Both problems are convex.
 
+*Contrasts of binary columns.* Under add/remove, the contrast of a table over binary columns has the sensitivity of the whole
+table (`query/cells.py`), so that precisions of both are added up alike. With `contrasts`, one contrast may be measured for
+each margin A, over all of its binary columns (`Lattice.contrasts`), in place of the table: as many unknowns, with fewer
+cells.
+
+**Proof** that no other choice of whole tables and contrasts is better. Let a contrast over c (none: the whole table) of A
+have precision a, and let i be a binary column of A∖c. Measure instead, with precision a/2 each, the contrast of A over c∪{i}
+and that of A∖{i} over c. A residual b with i has then (a/2)·2^(|c|+1)/N_{A∖b} from the first, and one without it has
+(a/2)·2^|c|/N_{(A∖{i})∖b} = a·2^|c|/N_{A∖b} from the second: what the one contrast gave to each (`residuals`). So τ is the
+same at the same budget, and repeating this for every binary column leaves contrasts over all binary columns alone. ∎ So the
+bounds below hold for all of them; and if whole tables alone come as near to the bound as is asked for, they are what is
+measured, because they are easier to read.
+
 *The certificate.* Let g_A = −∂f/∂a_A = Σ_{b⊆A} q_b/(N_{A∖b} τ_b²).
 
 **Proof** (weak duality) that no a' with Σ a' = 1 has f(a') < f(a)²/max g. By Cauchy–Schwarz, Σ_b q_b/τ'_b · Σ_b q_b
@@ -36,7 +49,7 @@ from scipy.sparse import csr_array
 from discreet._numbers import Number, check_positive
 from discreet.errors import BadParameter
 from discreet.tabulation.intervals import sigma_for_variance
-from discreet.tabulation.margins import Floats, Lattice, Margin
+from discreet.tabulation.margins import Floats, Lattice, Margin, Measured
 
 SLACK = 1e-12
 """More than the rounding of objectives, variances and bounds in doubles, relative: sums of positive numbers."""
@@ -55,7 +68,7 @@ class Allocation:
     `objective` is what was minimised, and no allocation can have less than `lower_bound`.
     """
 
-    precisions: dict[Margin, float]
+    precisions: dict[Measured, float]
     objective: float
     lower_bound: float
     iterations: int
@@ -66,34 +79,42 @@ class Allocation:
         return self.objective / self.lower_bound - 1
 
 
-def allocate(sizes: Sequence[int], weights: Mapping[Margin, float], *, gap: float = 1e-6) -> Allocation:
+def allocate(
+    sizes: Sequence[int], weights: Mapping[Margin, float], *, contrasts: bool = False, gap: float = 1e-6
+) -> Allocation:
     """Return the precisions, with sum 1, that minimise Σ weight · cells · variance of a cell over the wanted tables.
 
-    The weight 1 counts every cell alike, 1/cells every table alike. Columns of one value are left out of the margins.
+    The weight 1 counts every cell alike, 1/cells every table alike. Columns of one value are left out of the margins. With
+    `contrasts`, contrasts of binary columns may be measured too: the precisions of those add up as those of whole tables do
+    under add/remove, and not if a unit is replaced.
 
-    >>> best = allocate((2, 3, 4), {(): 1.0, (0,): 1.0, (1,): 1.0, (2,): 1.0})
+    >>> workload = {(): 1.0, (0,): 1.0, (1,): 1.0, (2,): 1.0}
+    >>> best = allocate((2, 3, 4), workload)
     >>> round(best.objective, 3), best.gap <= 1e-6
     (23.296, True)
+    >>> round(allocate((2, 3, 4), workload, contrasts=True).objective, 3)
+    23.09
     """
     wanted = _check_positive_values("weights", weights, allow_zero=True)
     lattice = Lattice.of(sizes, wanted)
     charges = lattice.rebuilding.T @ (lattice.spread(wanted) * lattice.cells)
-    problem = _Problem(lattice.averaging, charges / charges.sum())
-    found = problem.minimise(gap / 2)
-    pruned, objective = _prune(found.shares, lambda shares: problem.evaluate(shares)[0], found.lower_bound * (1 + gap))
     scale = float(charges.sum())
+    solved = _solve(lattice, lambda matrix: _Problem(matrix, charges / scale), contrasts, gap)
     return Allocation(
-        _list_precisions(lattice, pruned),
-        objective * scale * (1 + SLACK),
-        found.lower_bound * scale * (1 - SLACK),
-        found.steps,
+        _list_precisions(solved.candidates, solved.shares),
+        solved.objective * scale * (1 + SLACK),
+        solved.lower_bound * scale * (1 - SLACK),
+        solved.steps,
     )
 
 
-def allocate_for_errors(sizes: Sequence[int], variances: Mapping[Margin, float], *, gap: float = 1e-6) -> Allocation:
+def allocate_for_errors(
+    sizes: Sequence[int], variances: Mapping[Margin, float], *, contrasts: bool = False, gap: float = 1e-6
+) -> Allocation:
     """Return the precisions with the least sum such that each cell of the wanted tables has at most the given variance.
 
-    The objective is the sum. `sigmas_for_errors` makes standard deviations of the precisions.
+    The objective is the sum. `contrasts` are those of `allocate`. `sigmas_for_errors` makes standard deviations of the
+    precisions.
 
     >>> best = allocate_for_errors((2, 3), {(0,): 1.0, (1,): 4.0})
     >>> round(best.objective, 4), {margin: round(each, 3) for margin, each in best.precisions.items()}
@@ -107,14 +128,14 @@ def allocate_for_errors(sizes: Sequence[int], variances: Mapping[Margin, float],
         limits[place] = min(limits[place], limit)
     rows = np.flatnonzero(np.isfinite(limits))
     scale = float(limits[rows].min())
-    problem = _ErrorProblem(lattice.averaging, csr_array(lattice.rebuilding[rows]), limits[rows] / scale)
-    found = problem.minimise(gap / 2)
-    shares, objective = _prune(found.shares, problem.evaluate, found.lower_bound * (1 + gap))
-    total = objective / scale * (1 + SLACK)
-    return Allocation(_list_precisions(lattice, shares * total), total, found.lower_bound / scale * (1 - SLACK), found.steps)
+    rebuilding = csr_array(lattice.rebuilding[rows])
+    solved = _solve(lattice, lambda matrix: _ErrorProblem(matrix, rebuilding, limits[rows] / scale), contrasts, gap)
+    total = solved.objective / scale * (1 + SLACK)
+    precisions = _list_precisions(solved.candidates, solved.shares * total)
+    return Allocation(precisions, total, solved.lower_bound / scale * (1 - SLACK), solved.steps)
 
 
-def round_sigmas(allocation: Allocation, budget: Number) -> dict[Margin, Fraction]:
+def round_sigmas(allocation: Allocation, budget: Number) -> dict[Measured, Fraction]:
     """Return standard deviations σ, rounded up, with Σ 1/σ² ≤ budget in exact arithmetic.
 
     1/σ is a multiple of a power of two, so that the sum of 1/σ² over any number of tables is a short rational.
@@ -131,7 +152,7 @@ def round_sigmas(allocation: Allocation, budget: Number) -> dict[Margin, Fractio
     return {margin: 1 / _root_down(limit.numerator * part, divisor) for margin, part in parts.items()}
 
 
-def sigmas_for_errors(allocation: Allocation) -> dict[Margin, Fraction]:
+def sigmas_for_errors(allocation: Allocation) -> dict[Measured, Fraction]:
     """Return standard deviations σ at which the integers that are drawn have at least the allocated precisions.
 
     Least squares over more precise tables is more precise, so the wanted variances hold.
@@ -160,8 +181,8 @@ def _check_positive_values(name: str, values: Mapping[Margin, float], *, allow_z
     return kept
 
 
-def _list_precisions(lattice: Lattice, shares: Floats) -> dict[Margin, float]:
-    return {margin: share for margin, share in zip(lattice.margins, shares.tolist(), strict=True) if share > 0}
+def _list_precisions(candidates: Sequence[Measured], shares: Floats) -> dict[Measured, float]:
+    return {each: share for each, share in zip(candidates, shares.tolist(), strict=True) if share > 0}
 
 
 @dataclass(frozen=True)
@@ -171,16 +192,36 @@ class _Found:
     steps: int
 
 
-def _prune(shares: Floats, evaluate: Callable[[Floats], float], limit: float) -> tuple[Floats, float]:
-    """Leave out the smallest shares while the objective stays within the limit."""
+@dataclass(frozen=True)
+class _Solved(_Found):
+    objective: float
+    candidates: Sequence[Measured]  # what the shares are of
+
+
+def _solve(lattice: Lattice, pose: "Callable[[Any], _Problem | _ErrorProblem]", contrasts: bool, gap: float) -> _Solved:
+    """Divide the budget over whole tables, or over contrasts where these are allowed and better."""
+    plain = pose(lattice.averaging)
+    if not (contrasts and lattice.binary.any()):
+        return _prune(plain, plain.minimise(gap / 2), lattice.margins, gap)
+    problem = pose(lattice.contrasting)
+    found = problem.minimise(gap / 2)
+    whole = plain.minimise(gap / 2, found.lower_bound)
+    if plain.cost(whole.shares) <= found.lower_bound * (1 + gap):
+        return _prune(plain, _Found(whole.shares, found.lower_bound, found.steps + whole.steps), lattice.margins, gap)
+    return _prune(problem, found, lattice.contrasts, gap)
+
+
+def _prune(problem: "_Problem | _ErrorProblem", found: _Found, candidates: Sequence[Measured], gap: float) -> _Solved:
+    """Leave out the smallest shares while the objective stays within the gap."""
+    shares, limit = found.shares, found.lower_bound * (1 + gap)
     for exponent in range(1, 12):
         kept = np.where(shares * len(shares) < 10.0**-exponent, 0.0, shares)
         kept /= kept.sum()
         with np.errstate(divide="ignore"):
-            objective = evaluate(kept)
+            objective = problem.cost(kept)
         if objective <= limit:
-            return kept, objective
-    return shares, evaluate(shares)
+            return _Solved(kept, found.lower_bound, found.steps, objective, candidates)
+    return _Solved(shares, found.lower_bound, found.steps, problem.cost(shares), candidates)
 
 
 @dataclass(frozen=True)
@@ -196,20 +237,27 @@ class _Problem:
         ratio = self.charges / tau
         return float(ratio.sum()), self.averaging.T @ (ratio / tau)
 
-    def minimise(self, gap: float) -> _Found:
-        """Return shares whose objective is at most `gap` above a certified bound, if the iterations reach that."""
+    def cost(self, shares: Floats) -> float:
+        """Return the objective."""
+        return self.evaluate(shares)[0]
+
+    def minimise(self, gap: float, floor: float = 0.0) -> _Found:
+        """Return shares whose objective is at most `gap` above a certified bound, if the iterations reach that.
+
+        With a `floor`, which is such a bound, end as soon as it is certain that none comes as near to it.
+        """
         count = len(self.charges)
-        shares, bound, step = np.full(count, 1 / count), 0.0, 0
+        shares, bound, step = np.full(count, 1 / count), floor, 0
         most = MAX_MULTIPLICATIONS if count <= MAX_NEWTON_TABLES else MAX_SPARSE_MULTIPLICATIONS
         for step in range(most):
             objective, steepness = self.evaluate(shares)
             bound = max(bound, objective**2 / float(steepness.max()))
-            if objective <= bound * (1 + gap):
+            if objective <= bound * (1 + gap) or _is_hopeless(bound, floor, gap):
                 return _Found(shares, bound, step)
             shares = shares * np.sqrt(steepness / objective)
             shares /= shares.sum()
         found = _Found(shares, bound, step)
-        if count > MAX_NEWTON_TABLES:
+        if count > MAX_NEWTON_TABLES or floor:
             return found
         start = np.maximum(shares, 1e-9 / count)
         return _follow(_WeightBarrier(self), start * self.evaluate(start)[0] ** 0.5, found, gap)
@@ -223,7 +271,7 @@ class _ErrorProblem:
     rebuilding: Any
     limits: Floats
 
-    def evaluate(self, shares: Floats) -> float:
+    def cost(self, shares: Floats) -> float:
         """Return the factor by which the shares must grow, so that all variances are within their limits."""
         return float(self._ratios(shares).max())
 
@@ -235,11 +283,12 @@ class _ErrorProblem:
         objective, steepness = _Problem(self.averaging, self.rebuilding.T @ (multipliers / self.limits)).evaluate(shares)
         return objective**2 / float(steepness.max()), objective, steepness
 
-    def minimise(self, gap: float) -> _Found:
-        """Return shares whose factor is at most `gap` above a certified bound, if the iterations reach that."""
+    def minimise(self, gap: float, floor: float = 0.0) -> _Found:
+        """Return shares whose factor is at most `gap` above a certified bound, if the iterations reach that; `floor` as for
+        weights."""
         count, wanted = self.averaging.shape[0], len(self.limits)
         shares, multipliers = np.full(count, 1 / count), np.full(wanted, 1 / wanted)
-        best, factor, bound, step = shares, inf, 0.0, 0
+        best, factor, bound, step = shares, inf, floor, 0
         most = MAX_MULTIPLICATIONS if count <= MAX_NEWTON_TABLES else MAX_SPARSE_MULTIPLICATIONS
         for step in range(most):
             ratios = self._ratios(shares)
@@ -248,17 +297,22 @@ class _ErrorProblem:
                 best, factor = shares, largest
             low, objective, steepness = self.bound(shares, multipliers)
             bound = max(bound, low)
-            if factor <= bound * (1 + gap):
+            if factor <= bound * (1 + gap) or _is_hopeless(bound, floor, gap):
                 return _Found(best, bound, step)
             shares = shares * np.sqrt(steepness / objective)
             shares /= shares.sum()
             multipliers = multipliers * (ratios / largest)
             multipliers /= multipliers.sum()
         found = _Found(best, bound, step)
-        if count > MAX_NEWTON_TABLES:
+        if count > MAX_NEWTON_TABLES or floor:
             return found
         start = np.maximum(best, 1e-9 / count)
-        return _follow(_ErrorBarrier(self), start * 2 * self.evaluate(start), found, gap)
+        return _follow(_ErrorBarrier(self), start * 2 * self.cost(start), found, gap)
+
+
+def _is_hopeless(bound: float, floor: float, gap: float) -> bool:
+    """Whether nothing comes near to the floor: `gap` is half of what is allowed."""
+    return floor > 0 and bound > floor * (1 + 2 * gap)
 
 
 class _Barrier(Protocol):
@@ -326,7 +380,7 @@ class _ErrorBarrier:
 
     def certify(self, a: Floats) -> tuple[Floats, float, float]:
         shares, multipliers = a / a.sum(), self.problem.limits / self._left(a)
-        return shares, self.problem.evaluate(shares), self.problem.bound(shares, multipliers / multipliers.sum())[0]
+        return shares, self.problem.cost(shares), self.problem.bound(shares, multipliers / multipliers.sum())[0]
 
 
 def _follow(barrier: _Barrier, a: Floats, found: _Found, gap: float) -> _Found:

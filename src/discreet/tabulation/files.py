@@ -4,6 +4,10 @@
     measurements.parquet     every noisy table: table, cell, noisy (the exact sum plus noise, in steps of the grid)
     measurements.json        what they are: columns, keys, tables, the law and σ (a fraction) of each measured table
 
+A measured table with a `contrast` holds, in each cell, the rows with the first key of each of these columns minus those with
+the second (for two columns: the difference of these differences, and so on). Files with contrasts are of format 2, and
+others of format 1, which is all that older versions read.
+
 `measurements.json` names the hash of measurements.parquet. Everything in these files was paid for, or is public: the noisy
 tables are what the account was charged for, and the estimates are post-processing of them. `reproduce` estimates the tables
 again, from the measurements alone, and compares them with the files.
@@ -31,13 +35,26 @@ from discreet.paths import read_text
 from discreet.query.record import key_from_json, key_to_json
 from discreet.query.schema import Key
 from discreet.tabulation.intervals import CountNoise, ErrorModel
-from discreet.tabulation.margins import Ints, Margin, check_margin, count_cells, shape_of
-from discreet.tabulation.measuring import noise_from_json, noise_to_json
+from discreet.tabulation.margins import (
+    Contrast,
+    Ints,
+    Margin,
+    Measured,
+    axes_of,
+    check_margin,
+    check_measured,
+    count_cells,
+    shape_of,
+)
+from discreet.tabulation.measuring import describe_measured, noise_from_json, noise_to_json
 from discreet.tabulation.tables import TabulatedTable, make_tables
 from discreet.tabulation.tabulation import Tabulation
+from discreet.text import parse_json
 
-FORMAT = "discreet measurements 1"
+FORMAT, CONTRAST_FORMAT = "discreet measurements 1", "discreet measurements 2"
 DESCRIPTION_KEYS = frozenset(("format", "columns", "tables", "measured", "confidence", "step", "notes", "sha256"))
+MEASURED_KEYS = frozenset(("by", "contrast", "words", "law", "sigma"))
+MEASURED_TYPES = [("table", "int32"), ("cell", "int64"), ("noisy", "int64")]
 LAST_DIGITS = 1e-9
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 DESCRIPTION_FILE, MEASUREMENTS_FILE = "measurements.json", "measurements.parquet"
@@ -50,8 +67,8 @@ class Measurements:
     columns: tuple[str, ...]
     keys: tuple[tuple[Key, ...], ...]  # of each column
     tables: Mapping[str, Margin]  # the wanted tables by name
-    noises: Mapping[Margin, CountNoise]  # of the measured tables
-    measured: Mapping[Margin, Ints]
+    noises: Mapping[Measured, CountNoise]  # of the measured tables
+    measured: Mapping[Measured, Ints]
     confidence: float
     step: Fraction  # what one step of the grid is worth
     notes: tuple[str, ...] = ()
@@ -74,27 +91,33 @@ class Measurements:
     def describe(self) -> dict[str, Any]:
         """Return all but the noisy numbers, as plain values."""
         return {
-            "format": FORMAT,
+            "format": CONTRAST_FORMAT if any(isinstance(each, Contrast) for each in self.noises) else FORMAT,
             "columns": [
                 {"name": name, "keys": [*map(key_to_json, keys)]} for name, keys in zip(self.columns, self.keys, strict=True)
             ],
             "tables": {name: [self.columns[i] for i in margin] for name, margin in self.tables.items()},
-            "measured": [
-                {"by": [self.columns[i] for i in margin], **noise_to_json(noise)} for margin, noise in self.noises.items()
-            ],
+            "measured": [{**self._name(each), **noise_to_json(noise)} for each, noise in self.noises.items()],
             "confidence": self.confidence,
             "step": str(self.step),
             "notes": list(self.notes),
         }
 
+    def _name(self, measured: Measured) -> dict[str, Any]:
+        """What was measured, by the names of columns; a contrast also in words."""
+        by = [self.columns[i] for i in axes_of(measured)]
+        if not isinstance(measured, Contrast):
+            return {"by": by}
+        words = describe_measured(measured, self.columns, self.keys)
+        return {"by": by, "contrast": [self.columns[i] for i in measured.columns], "words": words}
+
     def write(self, folder: Path) -> None:
         """Write both files."""
         pa, parquet = _import_arrow()
-        sizes = [self.measured[margin].size for margin in self.noises]
+        sizes = [self.measured[each].size for each in self.noises]
         columns = {
             "table": np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
             "cell": np.concatenate([np.arange(size, dtype=np.int64) for size in sizes]),
-            "noisy": np.concatenate([self.measured[margin].ravel() for margin in self.noises]),
+            "noisy": np.concatenate([self.measured[each].ravel() for each in self.noises]),
         }
         place = folder / MEASUREMENTS_FILE
         parquet.write_table(pa.table(columns), place, compression="zstd")
@@ -122,22 +145,36 @@ class Measurements:
             def read_margin(by: list[str]) -> Margin:
                 return check_margin(tuple(sorted(columns.index(name) for name in by)), len(columns))
 
-            noises = {read_margin(each["by"]): noise_from_json(each) for each in described["measured"]}
+            def read_measured(each: dict[str, Any]) -> Measured:
+                if "contrast" not in each:
+                    return read_margin(each["by"])
+                if described["format"] == FORMAT:
+                    raise _refuse(f"{DESCRIPTION_FILE} is of the format {FORMAT!r}, which has no contrasts")
+                found = Contrast(read_margin(each["contrast"]), read_margin(each["by"]))
+                if each["words"] != describe_measured(check_measured(found, sizes), columns, keys):
+                    raise _refuse(f"{DESCRIPTION_FILE} describes a contrast in words that are not those of its columns")
+                return found
+
+            noises = {read_measured(each): noise_from_json(each) for each in described["measured"]}
             if len(noises) < len(described["measured"]):
                 raise _refuse(f"{DESCRIPTION_FILE} lists a measured table twice")
-            if described.keys() - DESCRIPTION_KEYS:
+            if described.keys() - DESCRIPTION_KEYS or any(each.keys() - MEASURED_KEYS for each in described["measured"]):
                 raise _refuse(f"{DESCRIPTION_FILE} has keys that no tabulation writes")
             if Fraction(described["step"]) <= 0:
                 raise _refuse(f"{DESCRIPTION_FILE}: the step of the grid is not above 0")
-            rows = parquet.read_table(place, columns=["table", "cell", "noisy"])
-            noisy, table = rows["noisy"].to_numpy(), rows["table"].to_numpy()
-            expected = np.repeat(np.arange(len(noises)), [count_cells(sizes, margin) for margin in noises])
-            if not np.array_equal(table, expected):
+            rows = parquet.read_table(place)
+            if [(each.name, str(each.type)) for each in rows.schema] != MEASURED_TYPES:
+                raise _refuse(f"{MEASUREMENTS_FILE} does not have the columns that a tabulation writes")
+            noisy, table, cell = (rows[name].to_numpy() for name in ("noisy", "table", "cell"))
+            cells = [count_cells(sizes, axes_of(each)) for each in noises]
+            expected = np.repeat(np.arange(len(noises)), cells)
+            numbered = np.concatenate([np.arange(size) for size in (0, *cells)])
+            if rows["noisy"].null_count or not (np.array_equal(table, expected) and np.array_equal(cell, numbered)):
                 raise _refuse(f"{MEASUREMENTS_FILE} does not hold the cells of the measured tables")
-            starts = np.cumsum([0, *(count_cells(sizes, margin) for margin in noises)]).tolist()
+            starts = np.cumsum([0, *cells]).tolist()
             measured = {
-                margin: noisy[starts[i] : starts[i + 1]].astype(np.int64).reshape(shape_of(sizes, margin))
-                for i, margin in enumerate(noises)
+                each: noisy[starts[i] : starts[i + 1]].astype(np.int64).reshape(shape_of(sizes, axes_of(each)))
+                for i, each in enumerate(noises)
             }
             tables = {str(name): read_margin(by) for name, by in described["tables"].items()}
             if not tables or not all(map(FILE_NAME.fullmatch, tables)):
@@ -159,11 +196,11 @@ def _read_description(folder: Path) -> dict[str, Any]:
         return _refuse(f"{DESCRIPTION_FILE}: {reason}")
 
     try:
-        found = json.loads(read_text(folder / DESCRIPTION_FILE, refuse))
+        found = parse_json(read_text(folder / DESCRIPTION_FILE, refuse))
     except ValueError:
         raise _refuse(f"{DESCRIPTION_FILE} is not JSON") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise _refuse(f"{DESCRIPTION_FILE} is not of the format {FORMAT!r}")
+    if not isinstance(found, dict) or found.get("format") not in (FORMAT, CONTRAST_FORMAT):
+        raise _refuse(f"{DESCRIPTION_FILE} is not of the format {FORMAT!r} or {CONTRAST_FORMAT!r}")
     return found
 
 

@@ -164,12 +164,12 @@ def execute_hierarchy(plan: HierarchyPlan, folder: "str | Path", options: RunOpt
     charged = execution.receipt is not None
     bounded = plan.wanted.bounded
     covered = (
-        f"Each interval covers {describe_total(bounded)} and lie in a listed node, with {100 * plan.confidence:.6g}% "
+        f"Each interval covers {describe_total(bounded.weight)} and lie in a listed node, with {100 * plan.confidence:.6g}% "
         "confidence; `estimate` is unbiased and may be negative, and all tables add up over all levels."
     )
     shown = explain_display(bool(plan.model.display_columns), plan.model.step)
     paid = str(plan.cost) if charged else plan.cost.describe_free(f" (entry {execution.reference.entry})")
-    notes = (explain_cells(bounded), covered, *explain_weight(bounded), shown, paid)
+    notes = (explain_cells(bounded), covered, *explain_weight(bounded.weight, bounded.step), shown, paid)
     measurements = HierarchyMeasurements(plan.model, spool, execution.answers, plan.hash, notes, options.tainted)
     return HierarchyTabulation(plan, place, measurements, execution.reference, charged, options.tainted)
 

@@ -18,7 +18,7 @@ all cells together; and all levels and margins move at once, so the joint vector
 import csv
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,13 +31,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet._numbers import Number, read_positive
-from discreet.errors import BadParameter, Problems, QueryRefused, SourceRefused
+from discreet.errors import BadParameter, DiscreetError, Problems, QueryRefused, SourceRefused
 from discreet.formats import missing_library_error
 from discreet.ledger.entries import to_canonical_json
 from discreet.paths import read_text
 from discreet.query.cells import BoundedCells, bound_cells
 from discreet.query.parser import read_query
-from discreet.query.schema import Key, Kind
+from discreet.query.schema import Column, Key, Kind
 from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
 from discreet.tabulation.regions import Regions
@@ -87,31 +87,65 @@ class Hierarchy:
             )
         if lengths is None and column is not None and levels and column != levels[-1]:
             problems.add("column", repr(column), f"the last level is `{levels[-1]}`", "leave column out, or give lengths")
-        listed: Mapping[str, Sequence[Any]] | Sequence[str] = {}
-        with problems.collect():
+        found = None
+        with problems.collect_new():
             listed = _read_nodes(nodes, column, levels, lengths is not None)
-        if problems.found:
-            problems.raise_all("The hierarchy")
-        with problems.collect():
-            if lengths is not None:
-                assert column is not None
-                assert not isinstance(listed, Mapping)
-                return cls(column, Spine.from_codes(listed, lengths, levels))
-            assert isinstance(listed, Mapping)
-            return cls(levels[-1], Spine.from_columns(_fill_top(listed, levels)))
+            if isinstance(listed, Mapping):
+                found = cls._of_columns(listed, levels, problems)
+            elif is_list(lengths) and column is not None and len({*levels}) == len(levels):
+                found = cls(column, Spine.from_codes(listed, lengths or [], levels))
         problems.raise_all("The hierarchy")
-        raise AssertionError("a hierarchy is built or refused")
+        assert found is not None
+        return found
 
     @classmethod
-    def read_listed(
+    def _of_columns(
+        cls, listed: Mapping[str, Sequence[Any]], levels: Sequence[str], problems: Problems
+    ) -> "Hierarchy | None":
+        """Return the hierarchy of a list with one column per level. What the list has is looked at, even if it lacks one."""
+        names = tuple(dict.fromkeys(levels))
+        with problems.collect():
+            return cls(names[-1], Spine.from_columns(_fill_top(listed, names))) if names else None
+        there = {name: listed[name] for name in names if name in listed}
+        if there:
+            with problems.collect_new():
+                Spine.from_columns(there)
+        return None
+
+    @classmethod
+    def read_sound(
         cls, geo: str | Sequence[str], nodes: Nodes, *, column: str | None = None, lengths: Sequence[int] | None = None
-    ) -> "Hierarchy":
-        """Read a hierarchy without the levels that its list of nodes lacks: to look at a plan that is refused for them."""
+    ) -> "tuple[Hierarchy, Mapping[str, Set[Any]]] | None":
+        """Read what is left of a hierarchy that is refused, to look at the rest of its plan: without levels that the list of
+        nodes lacks, and without rows that contradict others. Return it with all labels that are listed, by level; None if
+        nothing is left."""
         levels = tuple(dict.fromkeys(_read_levels(geo, Problems())))
-        listed = _read_nodes(nodes, column, levels, lengths is not None)
-        if lengths is not None or not isinstance(listed, Mapping):
-            return cls.read(levels, nodes, column=column, lengths=lengths)
-        return cls.read([levels[0], *(each for each in levels[1:] if each in listed)], nodes)
+        try:
+            listed = _read_nodes(nodes, column, levels, lengths is not None)
+            if not isinstance(listed, Mapping):
+                assert lengths is not None
+                texts = [each for each in dict.fromkeys(listed) if isinstance(each, str) and len(each) == max(lengths)]
+                cut = {name: {each[:length] for each in texts} for name, length in zip(levels, lengths, strict=True)}
+                return cls(column or levels[-1], Spine.from_codes(texts, lengths, levels)), cut
+            there = [levels[0], *(each for each in levels[1:] if each in listed)]
+            columns = _fill_top(listed, tuple(there))
+            sound = _drop_contradictions(columns)
+            return cls(there[-1], Spine.from_columns(sound)), {name: {*each} for name, each in columns.items()}
+        except (DiscreetError, LookupError, TypeError, ValueError):
+            return None
+
+    @staticmethod
+    def check_nodes(nodes: Nodes) -> None:
+        """Refuse a file of nodes that cannot be read."""
+        if isinstance(nodes, str | Path):
+            read_columns(Path(nodes))
+
+    @classmethod
+    def of_levels(cls, geo: str | Sequence[str] | None) -> "Hierarchy | None":
+        """Return a hierarchy with one invented node per level, to look at the levels of a plan whose nodes are not known;
+        None if its levels are not known either."""
+        levels = tuple(dict.fromkeys(_read_levels(geo, Problems())))
+        return cls(levels[-1], Spine.from_columns({name: [name] for name in levels})) if levels else None
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -171,8 +205,14 @@ def hash_nodes(spine: Spine) -> str:
     return sha256(to_canonical_json(listed)).hexdigest()
 
 
-def _read_levels(geo: str | Sequence[str], problems: Problems) -> tuple[str, ...]:
-    names = [each.strip() for each in geo.split(">")] if isinstance(geo, str) else [*geo] if is_list(geo) else []
+def _read_levels(geo: str | Sequence[str] | None, problems: Problems) -> tuple[str, ...]:
+    names = (
+        [each.strip() for each in geo.split(">")]
+        if isinstance(geo, str)
+        else [*geo]
+        if geo is not None and is_list(geo)
+        else []
+    )
     if not names or not all(isinstance(each, str) and each for each in names):
         problems.add("geo", repr(geo), "not a list of levels", 'name the levels, top first: "nation > state > county"')
         return ()
@@ -221,6 +261,21 @@ def _fill_top(listed: Mapping[str, Sequence[Any]], levels: tuple[str, ...]) -> d
         return {name: listed[name] for name in levels}
     many = len(listed[levels[1]])
     return {levels[0]: [levels[0]] * many} | {name: listed[name] for name in levels[1:]}
+
+
+def _drop_contradictions(columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Leave out rows that are not whole, and those that say something else than a row before them."""
+    kind = type(next(iter(columns.values()))[0])
+    above: list[dict[Any, tuple[Any, ...]]] = [{} for _ in columns]
+    kept, leaves = [], set()
+    for row in zip(*columns.values(), strict=False):
+        is_whole = all(type(each) is kind or isinstance(each, str) for each in row) and row[-1] not in leaves
+        if is_whole and all(above[i].get(row[i], row[:i]) == row[:i] for i in range(len(row))):
+            kept.append(row)
+            leaves.add(row[-1])
+            for i in range(len(row)):
+                above[i][row[i]] = row[:i]
+    return {name: [row[i] for row in kept] for i, name in enumerate(columns)}
 
 
 def read_columns(path: Path) -> dict[str, Sequence[Any]]:
@@ -343,8 +398,7 @@ def read_hierarchy_wanted(
 ) -> HierarchyWanted:
     """Return what is asked for. Refuse tables that cannot be made, all problems at once, before anything is charged."""
     problems = Problems()
-    wanted = _list_tables(tables, problems)
-    levels = [_find_levels(table, hierarchy, problems) for table in wanted]
+    wanted, levels = check_level_tables(hierarchy, tables, problems)
     names = list(dict.fromkeys(name for table in wanted for name in table.by))
     known = session.table.columns
     for name in names:
@@ -357,10 +411,7 @@ def read_hierarchy_wanted(
         elif name.lower() in {*TABLE_COLUMNS, *map(str.lower, hierarchy.levels)}:
             hint = f'define it with columns={{"{name}_of_rows": "{name}"}}, and take that'
             problems.add("by", repr(name), "every table has a column of this name of its own", hint)
-    if hierarchy.column not in known:
-        problems.add("column", repr(hierarchy.column), "not a column of the table", "name the column of the last level")
-    elif known[hierarchy.column].kind is Kind.REAL:
-        problems.add("column", repr(hierarchy.column), "holds reals", "make it text or integers")
+    check_node_column(hierarchy.column, known, problems)
     geo = {} if hierarchy.column not in known else {hierarchy.column: known[hierarchy.column].with_keys(hierarchy.leaves)}
     table = replace(session.table, columns=dict(known) | geo)
     computed = {name: text for name, text in (columns or {}).items() if isinstance(text, str)}
@@ -379,6 +430,23 @@ def read_hierarchy_wanted(
         raise
     margins = tuple(tuple(sorted(map(names.index, each.by))) for each in wanted)
     return HierarchyWanted(hierarchy, wanted, margins, tuple(levels), tuple(names), bounded)
+
+
+def check_level_tables(
+    hierarchy: Hierarchy, tables: LevelTablesLike, problems: Problems
+) -> tuple[tuple[LevelTable, ...], list[tuple[int, ...]]]:
+    """Return the tables, and the numbers of the levels of each. What is wrong with their names, levels, weights and errors
+    is collected; their columns are not looked at."""
+    wanted = _list_tables(tables, problems)
+    return wanted, [_find_levels(table, hierarchy, problems) for table in wanted]
+
+
+def check_node_column(column: str, known: Mapping[str, Column], problems: Problems) -> None:
+    """Collect what is wrong with the column that says in which node a row is."""
+    if column not in known:
+        problems.add("column", repr(column), "not a column of the table", "name the column of the last level")
+    elif known[column].kind is Kind.REAL:
+        problems.add("column", repr(column), "holds reals", "make it text or integers")
 
 
 def _list_tables(tables: LevelTablesLike, problems: Problems) -> tuple[LevelTable, ...]:

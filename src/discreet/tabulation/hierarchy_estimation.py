@@ -201,8 +201,10 @@ class HierarchyModel:
         return {}
 
     def list_half_widths(self, level: int, margin: Margin) -> Floats:
-        """Return the half-width of the intervals of a table, in steps of the grid, for every node of a level."""
-        return np.asarray(self.find_noise(level, margin)[1][self.spine.paths.of_node[level]])
+        """Return the half-width of the intervals of a table, in steps of the grid, for every node of a level, or for
+        every region."""
+        widths = self.find_noise(level, margin)[1]
+        return widths if level == REGIONS else np.asarray(widths[self.spine.paths.of_node[level]])
 
     # -- display -------------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ from discreet.tabulation.node_residuals import Tables
 from discreet.tabulation.regions import Regions
 from discreet.tabulation.spine import Spine
 from discreet.tabulation.spool import DRAFT, IDENTITY_FILE, LOCK_FILE, UPPER, Spool, merkle_root, name_subtree
+from discreet.text import parse_json
 
 FORMAT = "discreet hierarchy 1"
 MEASUREMENTS_FOLDER, DESCRIPTION_FILE, NODES_FILE = "measurements", "measurements.json", "nodes.parquet"
@@ -106,7 +107,11 @@ class RowMaker:
 
     def file_name(self, name: str, level: int) -> str:
         """The name of a table's file, without the ending."""
-        return f"{name}.{REGIONS_LEVEL if level == REGIONS else self.model.spine.levels[level]}"
+        return f"{name}.{self.level_name(level)}"
+
+    def level_name(self, level: int) -> str:
+        """The name of a level, or of that of regions."""
+        return REGIONS_LEVEL if level == REGIONS else self.model.spine.levels[level]
 
     def count_rows(self, name: str, level: int) -> int:
         """How many rows a table has."""
@@ -398,7 +403,7 @@ def _read_description(place: Path) -> dict[str, Any]:
         return _refuse(f"{DESCRIPTION_FILE}: {reason}")
 
     try:
-        found = json.loads(read_text(place / DESCRIPTION_FILE, refuse))
+        found = parse_json(read_text(place / DESCRIPTION_FILE, refuse))
     except ValueError:
         raise _refuse(f"{DESCRIPTION_FILE} is not JSON") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:

@@ -139,7 +139,7 @@ class HierarchyJob(Job[dict[str, str]]):
     def to_record(self, result: dict[str, str]) -> dict[str, Any]:
         """Return the folder's identity, the hashes of its parts and their Merkle root; and what the numbers in them are: the
         columns of the cells, and what one step of the grid is worth."""
-        step = self.wanted.bounded.statistic.step_size(self.table)
+        step = self.wanted.bounded.step
         described = {"columns": list(self.wanted.columns), "step": str(step)}
         return {"spool": self.spool.identity, "root": merkle_root(result), "parts": result} | described
 

@@ -40,6 +40,7 @@ from discreet.tabulation.hierarchy import (
     HierarchyWanted,
     LevelTable,
     LevelTablesLike,
+    check_level_tables,
     hash_nodes,
     read_hierarchy_wanted,
     read_regions,
@@ -108,7 +109,7 @@ class HierarchyPlan(PricedPlan):
             table.name: (margin, levels)
             for table, margin, levels in zip(wanted.tables, wanted.margins, wanted.levels, strict=True)
         }
-        step = Fraction(wanted.bounded.statistic.step_size(wanted.bounded.table))
+        step = wanted.bounded.step
         return HierarchyModel(
             wanted.hierarchy.spine, wanted.columns, wanted.keys, tables, self.noises, self.confidence, step,
             self.stream_level, self.region_names, self.regions if self.region_names else None,
@@ -229,7 +230,7 @@ class CheckedPlan:
 
 
 def check_hierarchy_plan(
-    session: Session,
+    session: Session | None,
     hierarchy: Hierarchy,
     tables: LevelTablesLike,
     problems: Problems,
@@ -243,10 +244,16 @@ def check_hierarchy_plan(
     confidence: Number = 0.95,
     stream_level: str | None = None,
 ) -> CheckedPlan | None:
-    """Check what `plan_hierarchy` is asked for. Every problem is collected; None if there is one. No row is read."""
+    """Check what `plan_hierarchy` is asked for. Every problem is collected; None if there is one. No row is read.
+
+    Without a session everything but the columns of tables is looked at, and nothing is returned.
+    """
     wanted, fixed, streamed, weights = None, None, len(hierarchy.levels), None
     with problems.collect():
-        wanted = read_hierarchy_wanted(session, hierarchy, tables, columns=columns, where=where, weight=weight)
+        if session is None:
+            check_level_tables(hierarchy, tables, problems)
+        else:
+            wanted = read_hierarchy_wanted(session, hierarchy, tables, columns=columns, where=where, weight=weight)
     region_names: tuple[str, ...] = ()
     covers = Regions.cover(hierarchy.spine, [])
     with problems.collect():
@@ -350,7 +357,7 @@ def _allocate_for_errors(
 ) -> tuple[LevelAllocation, LevelNoises]:
     """The least cost at which every half-width is within its error; no less than the policy's least ε."""
     lattice, spine = Lattice.of(wanted.sizes, wanted.margins), wanted.hierarchy.spine
-    step = Fraction(wanted.bounded.statistic.step_size(wanted.bounded.table))
+    step = wanted.bounded.step
     errors = {key: float(error / step) for key, error in wanted.list_errors().items()}
     units = dict.fromkeys(errors, NoiseParts(1.0, 1.0, 0.0, 0.0).half_width(confidence))
     rebuilding = lattice.rebuilding.toarray()

@@ -41,7 +41,18 @@ from scipy.special import ndtri
 from discreet._numbers import Bounds, Number, check_confidence, check_int, largest_where, nearest_float, read_decimal
 from discreet.errors import BadParameter
 from discreet.mechanisms import DiscreteGaussian, Gaussian
-from discreet.tabulation.margins import Floats, Ints, Lattice, Margin, check_margin, count_cells, list_subsets, shape_of
+from discreet.tabulation.margins import (
+    AnyMeasured,
+    Floats,
+    Ints,
+    Lattice,
+    Margin,
+    Measured,
+    check_margin,
+    count_cells,
+    list_subsets,
+    shape_of,
+)
 from discreet.tabulation.residuals import UNIT, check_estimable
 
 CountNoise: TypeAlias = Gaussian | DiscreteGaussian
@@ -166,30 +177,34 @@ class ErrorModel:
     (75.06, 18.73, 16.98)
     """
 
-    def __init__(self, sizes: Sequence[int], noises: Mapping[Margin, CountNoise]) -> None:
-        self.noises = dict(noises)
+    def __init__(self, sizes: Sequence[int], noises: Mapping[AnyMeasured, CountNoise]) -> None:
+        self.noises: dict[Measured, CountNoise] = dict(noises.items())
         self.lattice = Lattice.of(sizes, noises)
-        self.variances = {margin: max(MIN_VARIANCE, noise_variance(noise).upper) for margin, noise in noises.items()}
+        self.variances: dict[Measured, float] = {
+            each: max(MIN_VARIANCE, noise_variance(noise).upper) for each, noise in noises.items()
+        }
 
     @cached_property
     def precisions(self) -> dict[Margin, float]:
         """The precision τ of each residual."""
-        tau = self.lattice.averaging @ self.lattice.spread({margin: 1 / each for margin, each in self.variances.items()})
+        tau = self.lattice.add_up({measured: 1 / each for measured, each in self.variances.items()})
         return dict(zip(self.lattice.margins, tau.tolist(), strict=True))
 
     @cached_property
     def _levels(self) -> Floats:
-        """Per residual and kind, Σ_{A⊇b} a_A²·c_A/(N_{A∖b}·τ_b²), where c is the variance or the weight of a noise."""
+        """Per residual and kind, Σ_{A⊇b} a_A²·c_A/(N_{A∖b}·τ_b²), where c is the variance or weight of a noise; contrasts
+        count 2^columns times (`Lattice.add_up`)."""
         tau = np.array(list(self.precisions.values()))
-        kinds: list[dict[Margin, float]] = [{}, {}, {}, {}]
-        for margin, noise in self.noises.items():
-            square, sigma = self.variances[margin] ** -2, nearest_float(noise.sigma)
-            kinds[0][margin] = square * noise_variance(noise).upper
+        kinds: list[dict[Measured, float]] = [{}, {}, {}, {}]
+        for measured, noise in self.noises.items():
+            square, sigma = self.variances[measured] ** -2, nearest_float(noise.sigma)
+            kinds[0][measured] = square * noise_variance(noise).upper
             if isinstance(noise, Gaussian):
-                kinds[1][margin], kinds[2][margin] = square * sigma**2, square
+                kinds[1][measured], kinds[2][measured] = square * sigma**2, square
             else:
-                kinds[3][margin] = square * sigma**2
-        return np.stack([self.lattice.averaging @ self.lattice.spread(kind) / tau**2 for kind in kinds], axis=1)
+                kinds[3][measured] = square * sigma**2
+        tau[tau == 0] = np.inf  # measured by nothing: no table that has it is estimated
+        return np.stack([self.lattice.add_up(kind) / tau**2 for kind in kinds], axis=1)
 
     @cached_property
     def _tables(self) -> Floats:

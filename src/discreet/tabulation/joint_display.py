@@ -28,7 +28,7 @@ def display_tables(residuals: Residuals, margins: Sequence[Margin]) -> dict[Marg
     union = tuple(sorted({i for margin in margins for i in margin}))
     cells = count_cells(sizes, union)
     wanted = [*dict.fromkeys(margins)]
-    known = union in residuals.precisions and residuals.precisions[union] > 0
+    known = residuals.has(union)
     if cells > MAX_CELLS or (not known and cells * len(wanted) * FITTING_ROUNDS > MAX_WORK):
         return None
     total = max(0, round(float(residuals.rebuild(()))))

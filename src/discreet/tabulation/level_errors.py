@@ -92,7 +92,7 @@ def _drop_negligible(problem: "_Problem", x: Floats, total: float, limit: float)
     for share in NEGLIGIBLE_SHARES:
         trial = np.where(x < share, 0, x)
         trial /= trial.sum()
-        if (found := problem.evaluate(trial)) <= limit:
+        if problem.can_estimate(trial) and (found := problem.evaluate(trial)) <= limit:
             return trial, found
     return x, total
 
@@ -121,6 +121,12 @@ class _Problem:
     def count_iterations(self) -> int:
         work = sum(map(len, self.paths.shapes)) * len(self.averaging)
         return int(min(MAX_ITERATIONS, max(MIN_ITERATIONS, MAX_WORK // (20 * work))))
+
+    def can_estimate(self, x: Floats) -> bool:
+        """Return whether every residual of a limit is measured on its level or below. `find_variances` takes what is not
+        measured for measured very badly, and a limit that is wide beside the others may tolerate that."""
+        tau = x @ self.averaging.T
+        return all(tau[each.level :, each.shares > 0].sum(axis=0).all() for each in self.limits)
 
     def evaluate(self, x: Floats) -> float:
         """Return the factor by which precisions must grow, so that all limits hold."""

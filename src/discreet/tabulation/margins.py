@@ -5,6 +5,10 @@ the table of b is the table of A, summed over the columns A∖b. The closure of 
 
 A column of one value adds nothing to a table but an axis of length 1. `drop_single_columns` leaves such columns out, so that
 one table has one margin; `Lattice` does so with all of its margins.
+
+A binary column has two values. The *contrast* of a table over some binary columns is the difference between the two values
+of each: the table by the other columns of (⊗(1, −1)) x, first value minus second. Contrasts are integers, of which residuals
+of binary columns are multiples (`residuals`), and one row moves one cell of a contrast by 1.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +27,26 @@ from discreet.errors import BadParameter
 
 Margin: TypeAlias = tuple[int, ...]
 """Column numbers in rising order; () is the total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """The difference between the values of some binary columns, by other columns."""
+
+    columns: Margin  # at least one, each of two values
+    by: Margin = ()  # the axes of its table
+
+    def __post_init__(self) -> None:
+        if not self.columns or set(self.columns) & set(self.by):
+            raise BadParameter(
+                "contrast", self, "it has no column of its own", "name binary columns that it is not by; or take a margin"
+            )
+
+
+Measured: TypeAlias = Margin | Contrast
+"""What may be measured: a whole table, by its margin, or a contrast."""
+
+AnyMeasured = TypeVar("AnyMeasured", bound=Measured)
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -66,6 +90,50 @@ def drop_single_columns(sizes: Sequence[int], margin: Margin) -> Margin:
     (0, 2)
     """
     return tuple(i for i in margin if sizes[i] > 1)
+
+
+def axes_of(measured: Measured) -> Margin:
+    """Return the columns along which a measured table lies."""
+    return measured.by if isinstance(measured, Contrast) else measured
+
+
+def columns_of(measured: Measured) -> Margin:
+    """Return all columns of a measured table: those of the whole table that it is, or is a contrast of.
+
+    >>> columns_of((0, 2)), columns_of(Contrast((1,), (0, 2)))
+    ((0, 2), (0, 1, 2))
+    """
+    return tuple(sorted((*measured.columns, *measured.by))) if isinstance(measured, Contrast) else measured
+
+
+def check_measured(measured: Measured, sizes: Sequence[int]) -> Measured:
+    """Return what may be measured; refuse margins as `check_margin` does, and contrasts of columns that are not binary.
+
+    >>> check_measured(Contrast((1,)), (2, 3))
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: contrast is Contrast(columns=(1,), by=()): column 1 has 3 values. Take columns of two.
+    """
+    check_margin(columns_of(measured), len(sizes))
+    if isinstance(measured, Contrast):
+        for part in (measured.columns, measured.by):
+            check_margin(part, len(sizes))
+        for i in measured.columns:
+            if sizes[i] != 2:
+                reason = f"column {i} has {sizes[i]} values"
+                raise BadParameter("contrast", measured, reason, "take columns of two")
+    return measured
+
+
+def take_contrast(table: NDArray[Any], margin: Margin, columns: Margin) -> NDArray[Any]:
+    """Return the contrast of a table over some of its columns: first value minus second, along each.
+
+    >>> take_contrast(np.array([[5, 1, 2], [3, 4, 0]]), (0, 1), (0,)).tolist()
+    [2, -3, 2]
+    """
+    for axis in reversed(range(len(margin))):
+        if margin[axis] in columns:
+            table = np.take(table, 0, axis=axis) - np.take(table, 1, axis=axis)
+    return np.asarray(table)
 
 
 def list_subsets(margin: Margin) -> list[Margin]:
@@ -118,10 +186,11 @@ class Lattice:
     margins: list[Margin]
 
     @classmethod
-    def of(cls, sizes: Sequence[int], margins: Iterable[Margin]) -> "Lattice":
+    def of(cls, sizes: Sequence[int], measured: Iterable[Measured]) -> "Lattice":
         """Return the lattice of the closure, without columns of one value."""
         known = check_sizes(sizes)
-        return cls(known, list_closure(drop_single_columns(known, check_margin(each, len(known))) for each in margins))
+        margins = (columns_of(check_measured(each, known)) for each in measured)
+        return cls(known, list_closure(drop_single_columns(known, margin) for margin in margins))
 
     def drop(self, margin: Margin) -> Margin:
         """Return a margin as it stands in the list: without columns of one value."""
@@ -150,6 +219,52 @@ class Lattice:
         upper = np.repeat(np.arange(len(self.margins)), [1 << len(margin) for margin in self.margins])
         values = self.cells[lower] / self.cells[upper]
         return csr_array((values, (lower, upper)), shape=(len(self.margins), len(self.margins)))
+
+    @cached_property
+    def binary(self) -> Ints:
+        """How many binary columns each margin has."""
+        return np.array([sum(self.sizes[i] == 2 for i in margin) for margin in self.margins], np.int64)
+
+    @cached_property
+    def contrasts(self) -> list[Measured]:
+        """For each margin its contrast over all of its binary columns; the margin itself if it has none."""
+        found: list[Measured] = []
+        for margin, count in zip(self.margins, self.binary.tolist(), strict=True):
+            columns = tuple(i for i in margin if self.sizes[i] == 2)
+            found.append(Contrast(columns, tuple(i for i in margin if self.sizes[i] != 2)) if count else margin)
+        return found
+
+    @cached_property
+    def contrasting(self) -> csr_array:
+        """The matrix that `averaging` is for whole tables, for `contrasts`: τ = contrasting @ precisions of the contrasts.
+
+        A contrast of c binary columns holds the residuals that have all of them, 2^c times as precisely as a whole table.
+        """
+        pairs = self.averaging.tocoo()
+        kept = self.binary[pairs.row] == self.binary[pairs.col]
+        values = (pairs.data * 2.0 ** self.binary[pairs.col])[kept]
+        return csr_array((values, (pairs.row[kept], pairs.col[kept])), shape=pairs.shape)
+
+    def list_held(self, contrast: Contrast) -> list[tuple[int, float]]:
+        """List the places of the residuals that a contrast holds, each with its factor N_c/N_{A∖b}: see `residuals`."""
+        by, factor = self.drop(contrast.by), count_cells(self.sizes, contrast.columns)
+        whole = count_cells(self.sizes, by)
+        return [
+            (self.index[columns_of(Contrast(contrast.columns, part))], factor * count_cells(self.sizes, part) / whole)
+            for part in list_subsets(by)
+        ]
+
+    def add_up(self, values: Mapping[AnyMeasured, float]) -> Floats:
+        """Return for each residual Σ value/N_{A∖b} over the measured tables A that hold it: τ, if values are precisions.
+
+        A contrast counts as often as its columns have cells.
+        """
+        out = np.asarray(self.averaging @ self.spread({m: v for m, v in values.items() if not isinstance(m, Contrast)}))
+        for measured, value in values.items():
+            if isinstance(measured, Contrast):
+                for place, factor in self.list_held(measured):
+                    out[place] += value * factor
+        return out
 
     @cached_property
     def rebuilding(self) -> csr_array:

@@ -6,13 +6,15 @@ whole costs what the account may pay: a point of the certified curve, or an amou
 With wanted errors it is the largest at which every half-width is within its error.
 
 Each table that is measured gets independent noise on all of its cells, of the law that has the narrower intervals at its σ
-(`intervals.choose_noise`). σ is rounded up to a short decimal, which costs a little less than the budget, and can be copied
-into a paper.
+(`intervals.choose_noise`). Where units are added or removed, it may be the contrast of a table over its binary columns that
+is measured in its place; where a unit is replaced, contrasts have another sensitivity, and whole tables alone are measured
+(`_allows_contrasts`). σ is rounded up to a short decimal, which costs a little less than the budget, and can be copied into
+a paper.
 
 All noise is Gaussian: a budget of pure ε without δ cannot pay for it, and is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -37,19 +39,24 @@ from discreet.session.executor import SEEDED, Execution, RunOptions
 from discreet.session.session import Session
 from discreet.tabulation.allocation import Allocation, allocate, allocate_for_errors
 from discreet.tabulation.intervals import CountNoise, ErrorModel, NoiseParts, choose_noise
-from discreet.tabulation.margins import Ints, Margin, count_cells
-from discreet.tabulation.measuring import TabulationJob, make_event, noise_to_json
+from discreet.tabulation.margins import Contrast, Ints, Margin, Measured, axes_of, columns_of, count_cells
+from discreet.tabulation.measuring import TabulationJob, make_event, measured_to_json, noise_to_json
 from discreet.tabulation.priced_plan import PricedPlan
 from discreet.tabulation.wanted import TablesLike, WantedTables, read_wanted
+from discreet.units import Neighbours
 
 SIGMA_DIGITS = 5
 """Digits of a σ."""
+
+MIN_CONTINUOUS_SIGMA = 1
+"""Below it the variance of the discrete Gaussian is far less than σ², which is what the allocation divides: then plans with
+and without contrasts are compared by the variances that they have."""
 
 MAX_WEIGHT_RATIO = 10**6
 """A table whose weight is further below the largest is named: its noise is about a thousand times as large."""
 
 MAX_MEASURED_CELLS = 10_000_000
-"""Cells of all measured tables together: they are held in memory, and recorded."""
+"""Cells of all measured tables together, which are held in memory and recorded; and of each table that a contrast is of."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class TabulationPlan(PricedPlan):
 
     session: Session
     wanted: WantedTables
-    noises: Mapping[Margin, CountNoise]  # of each table that is measured
+    noises: Mapping[Measured, CountNoise]  # of each table or contrast that is measured
     terms: ChargeTerms
     confidence: float
     allocation: Allocation
@@ -90,7 +97,7 @@ class TabulationPlan(PricedPlan):
     @property
     def step(self) -> Fraction:
         """What one step of the grid is worth: 1 for counts."""
-        return Fraction(self.wanted.bounded.statistic.step_size(self.wanted.bounded.table))
+        return self.wanted.bounded.step
 
     def list_notes(self) -> tuple[str, ...]:
         """What is not declared about the source, why the cost is another ε than was asked for, and what the budget does not
@@ -110,10 +117,10 @@ class TabulationPlan(PricedPlan):
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides what is measured, as plain values."""
-        measured = [{"margin": list(margin), **noise_to_json(noise)} for margin, noise in self.noises.items()]
+        measured = [{**measured_to_json(each), **noise_to_json(noise)} for each, noise in self.noises.items()]
         return self.session.executor.describe_bounded(self.wanted.bounded) | {"measured": measured}
 
-    def execute(self, options: RunOptions) -> Execution[dict[Margin, Ints]]:
+    def execute(self, options: RunOptions) -> Execution[dict[Measured, Ints]]:
         """Charge the account once, and measure all tables; or return what was recorded for the same plan."""
         spec = self.describe() | SEEDED[options.tainted]
         job = TabulationJob(self.wanted.bounded, self.noises, self.event, spec, self.terms.certified_delta)
@@ -163,8 +170,29 @@ def _plan_by_weights(session: Session, wanted: WantedTables, terms: ChargeTerms,
     weights: dict[Margin, float] = {}
     for margin, table in zip(wanted.margins, wanted.tables, strict=True):
         weights[margin] = weights.get(margin, 0.0) + float(read_positive(table.weight, "weight"))
-    allocation = allocate(sizes, weights)
-    _check_cells(sizes, allocation)
+
+    def make_plan(*, contrasts: bool) -> TabulationPlan:
+        allocation = allocate(sizes, weights, contrasts=contrasts)
+        _check_cells(sizes, allocation)
+        factor = _find_factor(wanted, allocation, terms)
+        noises = _scale_noises(allocation, factor, SIGMA_DIGITS)
+        return TabulationPlan(session, wanted, noises, terms, confidence, allocation)
+
+    plan = make_plan(contrasts=_allows_contrasts(wanted))
+    has_contrasts = any(isinstance(measured, Contrast) for measured in plan.noises)
+    if has_contrasts and any(noise.sigma < MIN_CONTINUOUS_SIGMA for noise in plan.noises.values()):
+
+        def sum_variances(each: TabulationPlan) -> float:
+            return sum(
+                weight * count_cells(sizes, margin) * each.parts(margin).variance for margin, weight in weights.items()
+            )
+
+        plan = min(plan, make_plan(contrasts=False), key=sum_variances)
+    return plan
+
+
+def _find_factor(wanted: WantedTables, allocation: Allocation, terms: ChargeTerms) -> float:
+    """The least factor on all σ at which the budget pays for the tables."""
 
     def event_at(factor: float) -> Composition:
         return make_event(wanted.bounded, _scale_noises(allocation, factor))
@@ -175,28 +203,25 @@ def _plan_by_weights(session: Session, wanted: WantedTables, terms: ChargeTerms,
             f"ε = {format_up(terms.asked or terms.limit, 3)} is too small for these tables",
             "raise epsilon, or tabulate fewer columns",
         )
-    return TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
+    return factor
 
 
 def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, confidence: float) -> TabulationPlan:
     """The least cost at which every half-width is within its error."""
-    sizes, step = wanted.bounded.keys.sizes, wanted.bounded.statistic.step_size(wanted.bounded.table)
+    sizes, step = wanted.bounded.keys.sizes, wanted.bounded.step
     errors: dict[Margin, float] = {}
     for margin, table in zip(wanted.margins, wanted.tables, strict=True):
         assert table.error is not None
         errors[margin] = min(errors.get(margin, float("inf")), float(read_positive(table.error, "error") / step))
-    unit = NoiseParts(1.0, 1.0, 0.0, 0.0).half_width(confidence)
-    allocation = allocate_for_errors(sizes, {margin: (error / unit) ** 2 for margin, error in errors.items()})
-    _check_cells(sizes, allocation)
-
-    def meets(factor: float) -> bool:
-        model = ErrorModel(sizes, _scale_noises(allocation, factor, SIGMA_DIGITS))
-        return all(model.parts(margin).half_width(confidence) <= error for margin, error in errors.items())
-
-    factor = largest_where(meets)
-    if not factor > 0:
+    kinds = (True, False) if _allows_contrasts(wanted) else (False,)
+    found = [
+        TabulationPlan(session, wanted, noises, terms, confidence, allocation)
+        for contrasts in kinds
+        for allocation, noises in _list_noises_for_errors(sizes, errors, confidence, contrasts=contrasts)
+    ]
+    if not found:
         raise QueryRefused("No noise that can be drawn makes the errors this small", "allow larger errors")
-    plan = TabulationPlan(session, wanted, _scale_noises(allocation, factor, SIGMA_DIGITS), terms, confidence, allocation)
+    plan = min(found, key=lambda each: each.charge)
     if not plan.fits:
         limit = terms.limit
         given = limit if terms.currency.counts_epsilon else smallest_epsilon(terms.currency, limit, terms.delta)
@@ -207,7 +232,49 @@ def _plan_by_errors(session: Session, wanted: WantedTables, terms: ChargeTerms, 
     return plan
 
 
-def _scale_noises(allocation: Allocation, factor: float, digits: int | None = None) -> dict[Margin, CountNoise]:
+def _list_noises_for_errors(
+    sizes: tuple[int, ...], errors: Mapping[Margin, float], confidence: float, *, contrasts: bool
+) -> Iterator[tuple[Allocation, dict[Measured, CountNoise]]]:
+    """Yield allocations with the largest noise at which every half-width is within its error.
+
+    A half-width is not in proportion to the standard deviation: noise that was rounded, or is discrete, is wider by a
+    little, which differs by table. So the first allocation, for equal proportions, is followed by one for those that it
+    had.
+    """
+    unit = NoiseParts(1.0, 1.0, 0.0, 0.0).half_width(confidence)
+    variances = {margin: (error / unit) ** 2 for margin, error in errors.items()}
+    for _ in range(2):
+        allocation = allocate_for_errors(sizes, variances, contrasts=contrasts)
+        _check_cells(sizes, allocation)
+
+        def meets(factor: float, tried: Allocation = allocation) -> bool:
+            model = ErrorModel(sizes, _scale_noises(tried, factor, SIGMA_DIGITS))
+            return all(model.parts(margin).half_width(confidence) <= error for margin, error in errors.items())
+
+        factor = largest_where(meets)
+        if not factor > 0:
+            return
+        noises = _scale_noises(allocation, factor, SIGMA_DIGITS)
+        yield allocation, noises
+        parts = {margin: ErrorModel(sizes, noises).parts(margin) for margin in errors}
+        variances = {  # Σ l²σ², as the allocation counts, and not the variance of the integers
+            margin: (each.rounded_variance + each.discrete_variance) * (errors[margin] / each.half_width(confidence)) ** 2
+            for margin, each in parts.items()
+        }
+
+
+def _allows_contrasts(wanted: WantedTables) -> bool:
+    """Whether the precision of a contrast costs what that of the whole table costs; the proofs are in `query/cells.py`.
+
+    It does where one unit is added or removed, unless the table is the finest and a unit may be in several of its cells:
+    that table costs less than all others, and than its contrast.
+    """
+    bounded, columns = wanted.bounded, len(wanted.columns)
+    has_cheaper_table = bounded.max_groups > 1 and any(len(margin) == columns for margin in wanted.margins)
+    return bounded.neighbours is Neighbours.ADD_REMOVE and not has_cheaper_table
+
+
+def _scale_noises(allocation: Allocation, factor: float, digits: int | None = None) -> dict[Measured, CountNoise]:
     """The noise of each table at a factor on all σ; rounded up to so many digits, if they are given."""
     scaled = {margin: Fraction(factor * each**-0.5) for margin, each in allocation.precisions.items()}
     return {
@@ -216,7 +283,8 @@ def _scale_noises(allocation: Allocation, factor: float, digits: int | None = No
 
 
 def _check_cells(sizes: tuple[int, ...], allocation: Allocation) -> None:
-    cells = sum(count_cells(sizes, margin) for margin in allocation.precisions)
+    cells = sum(count_cells(sizes, axes_of(measured)) for measured in allocation.precisions)
+    cells = max(cells, *(count_cells(sizes, columns_of(measured)) for measured in allocation.precisions))
     if cells > MAX_MEASURED_CELLS:
         raise QueryRefused(
             f"The measured tables have {cells:,} cells, and at most {MAX_MEASURED_CELLS:,} are recorded",

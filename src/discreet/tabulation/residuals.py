@@ -22,7 +22,21 @@ Hence what is known of r_b is as good as noise of variance 1/τ_b on every cell,
 
 The estimate of a cell is its exact count plus Σ_j l_j z_j over the noises z of all measured tables. The l of table A is a
 sum of orthogonal vectors, one per b ⊆ A∩B, of squared length p_b N_{A∖b}·(a_A/(N_{A∖b} τ_b N_{B∖b}))²; `squared_weights`
-adds these up.
+adds these up. The l of a contrast are of squared length 2^|c|·p_b N_{A∖b}·(a/(N_{A∖b} τ_b N_{B∖b}))².
+
+*Contrasts.* A binary column i has residuals of the form (d/2)·(1, −1), where d is the difference between its two values. So
+the contrast of A over binary columns c, with noise of variance v on each cell, holds r_b for each b with c ⊆ b ⊆ A: sum it
+down to b∖c, multiply it by ⊗_{i∈c}(½, −½), and centre it.
+
+**Proof** that such a copy has the precision 2^|c|/(v·N_{A∖b}), and that least squares is as above. The map from tables of b
+to their contrasts, ⊗_{i∈c}(1, −1), takes noise of variance s on every cell to noise of variance 2^|c|·s, and is one to one
+on vectors of the form r_b. The contrast, summed down, has noise of variance v·N_{A∖b} on each cell: that of a table of b in
+which every cell has s = v·N_{A∖b}/2^|c|. Centring along the columns b∖c is orthogonal for different b as before, and the
+noise of one measured table is independent of that of another; so each b is still a problem of its own. ∎
+
+Hence τ_b is the sum of a_A/N_{A∖b} over whole tables that contain b and of 2^|c|·a/N_{A∖b} over contrasts with c ⊆ b ⊆ A
+(`Lattice.add_up`), and all that follows from τ holds as it stands. Since the copy is worth 2^|c|·a/N_{A∖b} and has the
+factor 2^-|c|, it enters with the weight a/N_{A∖b} and the signs of ⊗(1, −1).
 
 *Rounding.* Tables are summed as 64-bit integers, exactly, and only then weighted in doubles. Each estimate carries a bound
 on its own rounding error (`Residuals.rounding_error`): with u = 2^-53, k sums of magnitude at most m make an error of at
@@ -42,12 +56,17 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.tabulation.margins import (
+    AnyMeasured,
+    Contrast,
     Floats,
     Ints,
     Lattice,
     Margin,
+    Measured,
+    axes_of,
     centred_share,
     check_margin,
+    check_measured,
     check_sizes,
     count_cells,
     drop_single_columns,
@@ -60,7 +79,7 @@ BATCH_CELLS = 1 << 16
 """Tables of one shape are summed together, about so many cells at a time."""
 
 
-def residual_precisions(sizes: Sequence[int], precisions: Mapping[Margin, float]) -> dict[Margin, float]:
+def residual_precisions(sizes: Sequence[int], precisions: Mapping[AnyMeasured, float]) -> dict[Margin, float]:
     """Return τ, the precision of each residual, from the precisions 1/variance of the measured tables.
 
     Residuals that no table of positive precision holds have τ = 0.
@@ -72,7 +91,7 @@ def residual_precisions(sizes: Sequence[int], precisions: Mapping[Margin, float]
         if not 0 <= precision < inf:
             raise BadParameter("precisions", f"{precision} for {margin}", "must be at least 0 and finite", "give 1/variance")
     lattice = Lattice.of(sizes, precisions)
-    return dict(zip(lattice.margins, (lattice.averaging @ lattice.spread(precisions)).tolist(), strict=True))
+    return dict(zip(lattice.margins, lattice.add_up(precisions).tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -103,6 +122,10 @@ class Residuals:
             out += (part * (part.size / out.size)).reshape([self.sizes[i] if i in b else 1 for i in kept])
         return out.reshape(shape_of(self.sizes, margin))
 
+    def has(self, margin: Margin) -> bool:
+        """Return whether the table of a margin can be rebuilt."""
+        return is_estimable(self.precisions, drop_single_columns(self.sizes, check_margin(margin, len(self.sizes))))
+
     def rebuild_all(self, margins: Iterable[Margin]) -> Iterator[tuple[Margin, Floats]]:
         """Yield each margin with its estimated table."""
         return ((margin, self.rebuild(margin)) for margin in margins)
@@ -118,21 +141,26 @@ class Residuals:
         return error * 1.01  # terms of second order
 
 
+def is_estimable(precisions: Mapping[Margin, float], margin: Margin) -> bool:
+    """Return whether all residuals of a table were measured."""
+    return all(precisions.get(b, 0.0) > 0 for b in list_subsets(margin))
+
+
 def check_estimable(precisions: Mapping[Margin, float], margin: Margin) -> None:
-    """Refuse a table that does not lie in a measured one."""
-    if not precisions.get(margin, 0.0) > 0:
+    """Refuse a table that does not lie in a measured one, nor follows from contrasts."""
+    if not is_estimable(precisions, margin):
         raise BadParameter(
             "margin", margin, "no measured table contains these columns", "measure a table by these columns, or a finer one"
         )
 
 
-def combine(sizes: Sequence[int], measured: Mapping[Margin, Ints], variances: Mapping[Margin, float]) -> Residuals:
+def combine(sizes: Sequence[int], measured: Mapping[AnyMeasured, Ints], variances: Mapping[AnyMeasured, float]) -> Residuals:
     """Return the least-squares residuals of noisy tables, given the variance of each table's noise."""
     known = check_sizes(sizes)
-    tables = {margin: _check_table(known, margin, table) for margin, table in measured.items()}
-    precisions = {margin: 1 / _check_variance(margin, variances) for margin in tables}
+    tables = {each: _check_table(known, each, table) for each, table in measured.items()}
+    precisions = {each: 1 / _check_variance(each, variances) for each in tables}
     lattice = Lattice.of(known, tables)
-    tau = lattice.averaging @ lattice.spread(precisions)
+    tau = lattice.add_up(precisions)
     blocks, parts = _allocate_blocks(lattice)
     scales: dict[Margin, float] = defaultdict(float)
     terms: dict[Margin, int] = defaultdict(int)
@@ -140,29 +168,29 @@ def combine(sizes: Sequence[int], measured: Mapping[Margin, Ints], variances: Ma
         _add_batch(known, batch, precisions, parts, scales, terms)
     divisors = dict(zip(lattice.margins, tau.tolist(), strict=True))
     for shape, (members, block) in blocks.items():
-        block /= np.array([divisors[b] for b in members]).reshape(-1, *(1 for _ in shape))
+        block /= np.array([divisors[b] or 1.0 for b in members]).reshape(-1, *(1 for _ in shape))
         for axis in range(1, block.ndim):
             block -= block.mean(axis=axis, keepdims=True)
-    roundings = {b: _bound_rounding(known, b, terms[b], scales[b] / divisors[b]) for b in lattice.margins}
+    roundings = {b: _bound_rounding(known, b, terms[b], scales[b] / (divisors[b] or 1.0)) for b in lattice.margins}
     return Residuals(known, parts, divisors, roundings)
 
 
-def _check_table(sizes: tuple[int, ...], margin: Margin, table: Any) -> NDArray[Any]:
-    array, shape = np.asarray(table), shape_of(sizes, check_margin(margin, len(sizes)))
+def _check_table(sizes: tuple[int, ...], measured: Measured, table: Any) -> NDArray[Any]:
+    array, shape = np.asarray(table), shape_of(sizes, axes_of(check_measured(measured, sizes)))
     if array.dtype.kind not in "iu" or array.shape != shape:
         raise BadParameter(
-            "measured", f"an array of {array.dtype} of shape {array.shape} for {margin}",
+            "measured", f"an array of {array.dtype} of shape {array.shape} for {measured}",
             f"must be integers of shape {shape}", "give the noisy counts, one axis per column of the margin",
         )  # fmt: skip
     return array
 
 
-def _check_variance(margin: Margin, variances: Mapping[Margin, float]) -> float:
-    variance = float(variances.get(margin, 0.0))
+def _check_variance(measured: AnyMeasured, variances: Mapping[AnyMeasured, float]) -> float:
+    variance = float(variances.get(measured, 0.0))
     if not (variance > 0 and isfinite(variance) and isfinite(1 / variance)):
         raise BadParameter(
             "variances",
-            f"{variance} for {margin}",
+            f"{variance} for {measured}",
             "must be positive",
             "give the variance of the noise of each measured table",
         )
@@ -181,13 +209,13 @@ def _allocate_blocks(
 
 
 def _list_batches(
-    sizes: tuple[int, ...], tables: Mapping[Margin, NDArray[Any]]
-) -> Iterator[list[tuple[Margin, NDArray[Any]]]]:
+    sizes: tuple[int, ...], tables: Mapping[AnyMeasured, NDArray[Any]]
+) -> Iterator[list[tuple[AnyMeasured, NDArray[Any]]]]:
     """Yield tables of equal shape together, without axes of length 1."""
-    groups: dict[tuple[int, ...], list[tuple[Margin, NDArray[Any]]]] = defaultdict(list)
-    for margin, table in tables.items():
-        shape = shape_of(sizes, drop_single_columns(sizes, margin))
-        groups[shape].append((margin, table.reshape(shape)))
+    groups: dict[tuple[int, ...], list[tuple[AnyMeasured, NDArray[Any]]]] = defaultdict(list)
+    for measured, table in tables.items():
+        shape = shape_of(sizes, drop_single_columns(sizes, axes_of(measured)))
+        groups[shape].append((measured, table.reshape(shape)))
     for shape, group in groups.items():
         step = max(1, BATCH_CELLS // prod(shape))
         yield from (group[start : start + step] for start in range(0, len(group), step))
@@ -195,16 +223,17 @@ def _list_batches(
 
 def _add_batch(
     sizes: tuple[int, ...],
-    batch: list[tuple[Margin, NDArray[Any]]],
-    precisions: Mapping[Margin, float],
+    batch: list[tuple[AnyMeasured, NDArray[Any]]],
+    precisions: Mapping[AnyMeasured, float],
     parts: dict[Margin, Floats],
     scales: dict[Margin, float],
     terms: dict[Margin, int],
 ) -> None:
     """Add the weighted sums of some tables of one shape to the residuals that they hold."""
     stack = _stack(batch)
-    margins = [drop_single_columns(sizes, margin) for margin, _ in batch]
-    weights = np.array([precisions[margin] for margin, _ in batch])
+    margins = [drop_single_columns(sizes, axes_of(measured)) for measured, _ in batch]
+    contrasted = [measured.columns if isinstance(measured, Contrast) else () for measured, _ in batch]
+    weights = np.array([precisions[measured] for measured, _ in batch])
     flat = abs(stack.reshape(len(batch), -1).astype(np.float64))
     largest, total = (weights * flat.max(axis=1)).tolist(), (weights * flat.sum(axis=1)).tolist()
     for axes, sums in _sum_down(stack):
@@ -212,13 +241,25 @@ def _add_batch(
         weighted = sums.astype(np.float64)  # a copy: the sums are exact integers until here
         weighted *= (weights * share).reshape(-1, *(1 for _ in axes))
         for place, margin in enumerate(margins):
-            b = tuple([margin[axis] for axis in axes])
-            parts[b] += weighted[place]
+            kept = tuple([margin[axis] for axis in axes])
+            b = tuple(sorted(kept + contrasted[place])) if contrasted[place] else kept
+            parts[b] += _sign(weighted[place], kept, contrasted[place], b) if contrasted[place] else weighted[place]
             scales[b] += min(largest[place], total[place] * share)  # no sum of N cells is more than N times the largest
             terms[b] += 1
 
 
-def _stack(batch: list[tuple[Margin, NDArray[Any]]]) -> NDArray[Any]:
+def _sign(table: Floats, kept: Margin, contrasted: Margin, margin: Margin) -> Floats:
+    """The table by a margin that a contrast stands for: itself at the first value of a column, and its negative at the
+    second."""
+    signs = np.ones([2 if i in contrasted else 1 for i in margin])
+    for axis, i in enumerate(margin):
+        if i in contrasted:
+            signs *= np.array([1.0, -1.0]).reshape([2 if each == axis else 1 for each in range(len(margin))])
+    spread = iter(table.shape)
+    return np.asarray(signs * table.reshape([next(spread) if i in kept else 1 for i in margin]))
+
+
+def _stack(batch: Sequence[tuple[AnyMeasured, NDArray[Any]]]) -> NDArray[Any]:
     """The tables as one array of int64; of Python's integers where sums may not fit."""
     stack = np.stack([table for _, table in batch]) if len(batch) > 1 else batch[0][1][np.newaxis]
     largest = max(-int(stack.min()), int(stack.max()))
@@ -272,7 +313,9 @@ def cell_covariance(
     )
 
 
-def squared_weights(sizes: Sequence[int], variances: Mapping[Margin, float], margin: Margin) -> dict[Margin, float]:
+def squared_weights(
+    sizes: Sequence[int], variances: Mapping[AnyMeasured, float], margin: Margin
+) -> dict[AnyMeasured, float]:
     """Return Σ l² of each measured table: how much of its noise is in each cell of an estimated table.
 
     The variance of the cell is Σ over tables of Σ l² times the variance of the table.
@@ -288,13 +331,14 @@ def squared_weights(sizes: Sequence[int], variances: Mapping[Margin, float], mar
     cells = count_cells(known, kept)
     out = {}
     for measured, precision in precisions.items():
-        own = drop_single_columns(known, measured)
-        common = tuple(i for i in kept if i in own)
+        own = drop_single_columns(known, axes_of(measured))
+        columns = measured.columns if isinstance(measured, Contrast) else ()
+        held = list_subsets(tuple(i for i in kept if i in own)) if set(columns) <= set(kept) else []
         out[measured] = sum(
             centred_share(known, b)
             * (precision / tau[b]) ** 2
             * (count_cells(known, b) / cells) ** 2
             * (count_cells(known, b) / count_cells(known, own))
-            for b in list_subsets(common)
+            for b in (tuple(sorted(part + columns)) for part in held)
         )
     return out

@@ -7,6 +7,7 @@ biased where counts are small, and may lie outside of the interval.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from math import sqrt
@@ -21,7 +22,7 @@ from discreet.query.ast import Margin
 from discreet.query.schema import Key
 from discreet.tabulation.intervals import ErrorModel, find_ends, find_reliable
 from discreet.tabulation.joint_display import display_tables
-from discreet.tabulation.margins import Floats, Ints
+from discreet.tabulation.margins import Floats, Ints, Measured
 from discreet.tabulation.residuals import combine
 from discreet.text import to_printable
 
@@ -90,6 +91,16 @@ class TabulatedTable:
     def __len__(self) -> int:
         return int(self.estimate.size)
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows as dicts under `header`, with `cv` beside them: sd/estimate, None unless the estimate is above 0."""
+        place = self.header.index("reliable")
+        names = (*self.header[:place], "cv", *self.header[place:])
+        estimate, sd = self.header.index("estimate"), self.header.index("sd")
+        return [
+            dict(zip(names, (*row[:place], _compute_cv(row[estimate], row[sd]), *row[place:]), strict=True))
+            for row in self.records
+        ]
+
     def to_pandas(self) -> Any:
         """A pandas frame under `header`."""
         return formats.to_pandas(self.header, self.records)
@@ -112,20 +123,42 @@ class TabulatedTable:
         formats.write_parquet(self.header, self.records, path)
 
     def list_lines(self) -> list[str]:
-        """The first rows, as people read them."""
-        rows = [self.header, *self._format_rows()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(self.header))]
+        """The first rows, as people read them: with the coefficient of variation (cv) of each cell, in percent, which is
+        sd/estimate. It is of the noise alone, and there is none of an estimate that is not above 0."""
+        place = self.header.index("reliable")
+        rows = [(*self.header[:place], "cv", *self.header[place:]), *self._format_rows()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         more = len(self) - MAX_SHOWN_ROWS
         return lines + ([f"… {more:,} more rows"] if more > 0 else [])
 
     def _format_rows(self) -> Iterator[tuple[str, ...]]:
         for row, _ in zip(self.iter_records(), range(MAX_SHOWN_ROWS), strict=False):
-            keys, numbers = row[: len(self.columns)], row[len(self.columns) :]
-            yield (*(to_printable(str(key)) for key in keys), *map(_format_number, numbers))
+            keys, (estimate, sd, *others) = row[: len(self.columns)], row[len(self.columns) :]
+            shown = [*map(_format_number, (estimate, sd, *others))]
+            shown.insert(4, format_cv(estimate, sd))
+            yield (*(to_printable(str(key)) for key in keys), *shown)
 
     def __repr__(self) -> str:
         return "\n".join(self.list_lines())
+
+
+def format_cv(estimate: float, sd: float) -> str:
+    """Write the coefficient of variation of an estimate in percent, with two digits; nothing if it is not above 0.
+
+    >>> format_cv(200.0, 5.0), format_cv(3.0, 5.0), format_cv(1e6, 5.0), format_cv(-3.0, 5.0)
+    ('2.5%', '170%', '0.0005%', '')
+    """
+    cv = _compute_cv(estimate, sd)
+    if cv is None:
+        return ""
+    percent = Decimal(f"{100 * cv:.1e}")
+    return f"{percent.normalize():,f}%"
+
+
+def _compute_cv(estimate: float, sd: float) -> float | None:
+    """The coefficient of variation of the noise, sd/estimate; None if the estimate is not above 0."""
+    return sd / estimate if estimate > 0 else None
 
 
 def _format_number(value: Any) -> str:
@@ -138,7 +171,7 @@ def make_tables(
     names: Mapping[str, Margin],
     columns: Sequence[str],
     keys: Sequence[tuple[Key, ...]],
-    measured: Mapping[Margin, Ints],
+    measured: Mapping[Measured, Ints],
     errors: ErrorModel,
     confidence: float,
     step: Any = 1,

@@ -17,7 +17,7 @@ from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.query.record import LedgerReference
 from discreet.session.executor import ProgressCallback, RunOptions
 from discreet.session.session import Session
-from discreet.tabulation.margins import Ints, Margin
+from discreet.tabulation.margins import Ints, Measured
 from discreet.tabulation.plan import TabulationPlan, plan_tabulation
 from discreet.tabulation.tables import TabulatedTable, explain_display, make_tables
 from discreet.tabulation.wanted import TablesLike
@@ -28,7 +28,7 @@ class Tabulation(Mapping[str, TabulatedTable]):
     """The tables of a tabulation by name, what they cost, and the noisy tables that they are estimated from."""
 
     plan: TabulationPlan
-    measured: Mapping[Margin, Ints]  # what was paid for: each exact table plus noise
+    measured: Mapping[Measured, Ints]  # what was paid for: each exact table or contrast plus noise
     reference: LedgerReference
     charged: bool  # whether anything was charged for it now; False: all of it was recorded before
     tainted: bool = False  # whether the noise may be repeatable
@@ -66,11 +66,11 @@ class Tabulation(Mapping[str, TabulatedTable]):
         """What one unit can change, what intervals cover, what display values are, its cost, and what is not declared."""
         bounded = self.plan.wanted.bounded
         covered = (
-            f"Each interval covers {describe_total(bounded)}, with {100 * self.plan.confidence:.6g}% confidence; "
+            f"Each interval covers {describe_total(bounded.weight)}, with {100 * self.plan.confidence:.6g}% confidence; "
             "`estimate` is unbiased and may be negative, and all tables add up."
         )
         paid = str(self.cost) if self.charged else self.cost.describe_free(f" (entry {self.reference.entry})")
-        said = [explain_cells(bounded), covered, *explain_weight(bounded), self.display_note]
+        said = [explain_cells(bounded), covered, *explain_weight(bounded.weight, bounded.step), self.display_note]
         return [*said, paid, *self.plan.list_notes()]
 
     def __repr__(self) -> str:

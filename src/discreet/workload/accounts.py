@@ -45,7 +45,9 @@ def _explain_missing_account(workload: PlanOptions, refused: DiscreetError) -> D
 
 
 def _format_open_command(workload: PlanOptions) -> str:
-    epsilon, delta = (f"{float(read_decimal(number)):.12g}" for number in (workload.epsilon, workload.assumed_delta))
+    epsilon, delta = (
+        f"{float(read_decimal(number)):.12g}".replace("e-0", "e-") for number in (workload.epsilon, workload.assumed_delta)
+    )
     more = f" --delta {delta} --currency pure" if read_decimal(workload.assumed_delta) else ""
     return (
         f"discreet ledger open {quote(str(workload.ledger))} --account {quote(workload.account or 'main')} "

@@ -68,28 +68,30 @@ class Subject:
 
 
 def list_stated_lines(certificate: Mapping[str, Any], tables: int) -> list[str]:
-    """Return the lines of a guarantee page that say which ε and δ hold, as they follow from its certificate."""
+    """Return the lines of a guarantee page that say what is guaranteed, on which condition, and what is not, as they follow
+    from its certificate."""
     subject, cost = Subject.of_certificate(certificate), certified_cost(certificate)
     point = published_point(cost)
     parts = [
         describe_guarantee(subject, point, tables), describe_meaning(subject, point), describe_limits(subject, point),
         describe_account(dict(certificate), cost, subject),
     ]  # fmt: skip
-    return [line for part in parts for line in part.splitlines() if _states_guarantee(line)]
+    return [line for part in parts for line in part.splitlines() if line]
 
 
 def states_what_is_certified(text: str, certificate: Mapping[str, Any], tables: int) -> bool:
-    """Return whether a guarantee page says of ε and δ what follows from its certificate, and nothing else."""
+    """Return whether a guarantee page says of the guarantee what follows from its certificate, and no other ε or δ."""
     _, *lines = text.splitlines()  # the title is the publisher's
     expected = list_stated_lines(certificate, tables)
     charge = f"{certified_cost(certificate).describe_charge()}. "
     raised = explain_raised_epsilon(Fraction(1)).partition("ε")[0]
-    stated = [line for line in lines if _states_guarantee(line)]
-    others = [line for line in stated if line not in expected and not (CHARGED in line and charge in line)]
-    return all(line in stated for line in expected) and all(line.startswith(raised) for line in others)
+    others = [line for line in lines if states_guarantee(line) and line not in expected]
+    others = [line for line in others if not (CHARGED in line and charge in line)]
+    return all(line in lines for line in expected) and all(line.startswith(raised) for line in others)
 
 
-def _states_guarantee(line: str) -> bool:
+def states_guarantee(line: str) -> bool:
+    """Return whether a line states an ε, δ, ρ or μ."""
     return any(f"{symbol} =" in line or f"- {symbol}:" in line or f"{symbol} is" in line for symbol in "εδρμ")
 
 
@@ -215,11 +217,10 @@ def _describe_bounds(plan: WorkloadPlan) -> str:
     rules = sorted({explain_sensitivity(bounded) for bounded in plan.bounded_queries})
     listed = "\n".join(f"- {escape_markdown(rule)}" for rule in rules)
     clips = _clips_values(plan)
-    return (
-        f"## Contribution bounding{' and clipping' if clips else ''}\n\n"
-        f"Before anything was added up, the contribution of each {unit} was bounded"
-        f"{' and its values were clipped' if clips else ''}:\n\n{listed}"
-    )
+    done = [] if plan.session.table.unique else [f"the contribution of each {unit} was bounded"]
+    done += [f"the values of each {unit} were clipped" if not done else "its values were clipped"] if clips else []
+    said = f"Before anything was added up, {' and '.join(done)}" if done else f"What one {unit} can change"
+    return f"## Contribution bounding{' and clipping' if clips else ''}\n\n{said}:\n\n{listed}"
 
 
 def _clips_values(plan: WorkloadPlan) -> bool:
@@ -267,13 +268,15 @@ def _describe_intervals(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     covered, error = (
         ("clipped statistic", "error from clipping")
         if _clips_values(plan)
+        else ("count", "")
+        if plan.session.table.unique
         else ("count within the contribution bounds", "what lies beyond these bounds")
     )
+    missing = f"; {error} is not included. Neither are errors" if error else ". It does not include errors"
     return (
         "## How to read the tables\n\n"
         "Every value contains random noise. A column `n` has an interval from `n_lower` to `n_upper`. Each interval "
-        f"contains the {covered} with probability ≥ {confidence}; {error} is not included. Neither are "
-        "errors in the data, nor sampling error.\n\n"
+        f"contains the {covered} with probability ≥ {confidence}{missing} in the data, nor sampling error.\n\n"
         "`n_reliable` is true if the half-width is at most a tenth of the value and, for averages, variances and quantiles, "
         "the count of rows behind it is as certain. Draw no conclusions from a value that is not reliable. Counts may be "
         f"negative, and parts need not add up to their total: that is an effect of the noise.{histogram}"

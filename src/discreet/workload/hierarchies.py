@@ -21,50 +21,39 @@ name from the beginning: its measurements are drawn once, and an interrupted pub
 (`tabulation/spool.py`). It is complete when it has a guarantee.md.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from discreet._numbers import Number, format_up, read_decimal
-from discreet.errors import BadParameter, DiscreetError, Problems
+from discreet._numbers import Number
+from discreet.errors import BadParameter, Problems
 from discreet.folders import resolve_folder
 from discreet.ledger.account import Account
 from discreet.noise import Bits
-from discreet.query.cells import describe_total, explain_cells, explain_weight
 from discreet.session.executor import RunOptions
 from discreet.session.session import Session
 from discreet.tabulation.hierarchical import HierarchyTabulation, execute_hierarchy, resume_hierarchy
-from discreet.tabulation.hierarchy import ALL, Hierarchy, LevelTable
-from discreet.tabulation.hierarchy_files import MAX_CSV_ROWS, MEASUREMENTS_FOLDER, RowMaker
+from discreet.tabulation.hierarchy import ALL, Hierarchy, LevelTable, check_node_column, is_list
+from discreet.tabulation.hierarchy_files import MEASUREMENTS_FOLDER
 from discreet.tabulation.hierarchy_plan import FixedNoise, HierarchyPlan, Weigh, check_hierarchy_plan, plan_hierarchy
-from discreet.tabulation.tables import explain_display
-from discreet.text import escape_markdown, format_markdown_code
 from discreet.workload.accounts import find_account
-from discreet.workload.guarantee import published_point
-from discreet.workload.spec import PLACEHOLDERS, parse_fields, parse_options, prefix_errors
+from discreet.workload.spec import parse_fields, prefix_errors
+from discreet.workload.table_pages import Statement, format_hierarchy_page
 from discreet.workload.tabulated import (
-    ASSUMED_DELTA,
     GUARANTEE_FILE,
+    PlanParts,
     TabulationOptions,
     certify,
-    check_table_names,
-    describe_provenance,
-    format_measured,
-    format_page,
-    has_section,
     load_signing_key,
-    read_columns,
-    read_computed,
     read_workload,
     require_table,
     write_papers,
 )
 
-OWN_KEYS = {"hierarchy", "tables", "computed", "where", "weight", "regions", "measure"}
+OWN_KEYS = {"hierarchy", "regions", "measure"}
 HIERARCHY_FIELDS = {"geo", "nodes", "column", "lengths", "weigh", "stream"}
 TABLE_FIELDS = {"by", "levels", "weight", "error"}
 
@@ -73,21 +62,15 @@ TABLE_FIELDS = {"by", "levels", "weight", "error"}
 class HierarchyWorkload(TabulationOptions):
     """One source with its options, a hierarchy, tables on its levels, one budget."""
 
-    geo: str
+    geo: str | None  # None, as no nodes, only while what is wrong with a plan is looked for
     nodes: Any
     tables: tuple[LevelTable, ...]
     column: str | None = None
     lengths: tuple[int, ...] | None = None
     weigh: Weigh | Mapping[str, Number] = "level"
     stream: str | None = None
-    computed: Mapping[str, str] = field(default_factory=dict)
-    where: str | None = None
-    weight: str | None = None
     regions: Mapping[str, Any] = field(default_factory=dict)
     measure: FixedNoise | None = None
-
-    def _check_names(self) -> None:
-        check_table_names(table.name for table in self.tables)
 
     def plan(self, account: "tuple[Account, Fraction] | None" = None) -> HierarchyPlan:
         """Open the source and the account, unless it is given, and find the noise. Nothing is charged and no row is read.
@@ -95,29 +78,22 @@ class HierarchyWorkload(TabulationOptions):
         Raises:
             PlanRefused: it has several problems, of the hierarchy, the account, the source or the tables; all are listed.
         """
-        problems = Problems()
-        hierarchy = _read_hierarchy(self._geography, problems)
-        session = None
-        with problems.collect():
-            session = self.open_session(find_account(self)[0] if account is None else account)
-        if problems.found and hierarchy is not None:
-            with problems.collect():
-                session = self.open_session(self.assume_account()) if session is None else session
-        if problems.found and session is not None and hierarchy is not None:
-            self._look_at_tables(session, hierarchy, problems)
-        problems.raise_all()
-        assert hierarchy is not None
-        assert session is not None
-        return plan_hierarchy(
-            session, hierarchy, self.tables, epsilon=self.epsilon, delta=self.certified_delta(session), **self._asked
-        )
 
-    def find_account(self, *, assume: bool = False) -> tuple[tuple[Account, Fraction] | None, str]:
-        """Return the account to look at the plan with, as `accounts.find_account`; none if it is refused, which `plan` says
-        with all other problems."""
-        with suppress(DiscreetError):
-            return find_account(self, assume=assume)
-        return None, ""
+        def find() -> HierarchyPlan:
+            hierarchy = self._read_hierarchy()
+            session = self.open_session(find_account(self)[0] if account is None else account)
+            return self._plan(session, hierarchy, self.tables, **self._asked)
+
+        return self.list_all_problems(find, account)
+
+    def _plan(self, session: Session, hierarchy: Hierarchy, tables: Sequence[LevelTable], **asked: Any) -> HierarchyPlan:
+        return plan_hierarchy(
+            session, hierarchy, tables, epsilon=self.epsilon, delta=self.certified_delta(session), **asked
+        )  # fmt: skip
+
+    def _read_hierarchy(self) -> Hierarchy:
+        with prefix_errors("hierarchy"):
+            return Hierarchy.read(**self._geography)
 
     @property
     def _geography(self) -> dict[str, Any]:
@@ -130,23 +106,83 @@ class HierarchyWorkload(TabulationOptions):
             "where": self.where, "weight": self.weight, "confidence": self.confidence, "stream_level": self.stream,
         }  # fmt: skip
 
-    def _look_at_tables(self, session: Session, hierarchy: Hierarchy, problems: Problems) -> None:
-        """Collect what is wrong with the rest of a plan that is refused."""
+    def _collect_table_problems(self, session: Session | None, problems: Problems) -> None:
+        hierarchy = None
+        with problems.collect_new():
+            if self.geo is not None and self.nodes is not None:  # that one is missing was said
+                hierarchy = self._read_hierarchy()
+            elif self.nodes is not None:
+                with prefix_errors("hierarchy"):
+                    Hierarchy.check_nodes(self.nodes)
+        asked, found = self._asked, Problems()
+        if hierarchy is None:
+            sound = Hierarchy.read_sound(**self._geography)
+            if sound is None:
+                self._look_without_nodes(session, problems)
+                return
+            hierarchy, listed = sound
+            asked["regions"] = _list_unknown_nodes(self.regions, hierarchy, listed)
         absent = {each.strip() for each in self.geo.split(">")} - {*hierarchy.levels} if isinstance(self.geo, str) else set()
-        found = Problems()
-        check_hierarchy_plan(session, hierarchy, _leave_out(self.tables, absent), found, **_leave_out(self._asked, absent))
-        with _collect_new(problems):
+        tables = _leave_out(self.tables, absent)
+        check_hierarchy_plan(session, hierarchy, tables, found, **_leave_out(asked, absent))
+        with problems.collect_new():
             found.raise_all()
 
+    def _look_without_nodes(self, session: Session | None, problems: Problems) -> None:
+        """Look at levels by themselves, and at columns by themselves."""
+        found, known = Problems(), Hierarchy.of_levels(self.geo)
+        levels = Hierarchy.of_levels(self._list_mentioned_levels()) if known is None else known
+        if levels is not None:
+            asked = self._asked | {"regions": _list_unknown_nodes(self.regions, levels, None)}
+            check_hierarchy_plan(None, levels, self.tables, found, **asked)
+        if session is not None and (column := self.column or (known and known.column)):
+            check_node_column(column, session.table.columns, found)
+        if session is not None:
+            self._collect_column_problems(session, found)
+        with problems.collect_new():
+            found.raise_all()
 
-def _read_hierarchy(geography: Mapping[str, Any], problems: Problems) -> Hierarchy | None:
-    """Return the hierarchy. If it is refused, return it without the levels that its list lacks, to look at the rest of the
-    plan; None if there is nothing to look at."""
-    with problems.collect(), prefix_errors("hierarchy"):
-        return Hierarchy.read(**geography)
-    with suppress(DiscreetError):
-        return Hierarchy.read_listed(**geography)
-    return None
+    def _list_mentioned_levels(self) -> list[str]:
+        """List the levels that a plan names, where it does not say which there are."""
+        named = [each.levels for each in self.tables if not isinstance(each.levels, str)]
+        mappings = [self.weigh, *self.regions.values(), *(x for each in self.tables for x in (each.weight, each.error))]
+        named += [tuple(each) for each in mappings if isinstance(each, Mapping)]
+        return [*dict.fromkeys(name for each in named for name in each)] or ["top"]
+
+    def _plan_sound_tables(self, session: Session, tables: Sequence[LevelTable]) -> None:
+        hierarchy = self._read_hierarchy()
+        alike: dict[str, Any] = {"weight": self.weight, "confidence": self.confidence}
+
+        def is_sound(table: LevelTable) -> bool:
+            found = Problems()
+            check_hierarchy_plan(session, hierarchy, [table], found, columns=self._pick_computed([table]), **alike)
+            return not found.found
+
+        sound = [table for table in tables if is_sound(table)]
+        computed = self._pick_computed(sound)
+        measure = self.measure if len(sound) == len(self.tables) else None
+        if self.measure is None or measure is not None:
+            self._plan(session, hierarchy, sound, columns=computed, measure=measure, weigh=self.weigh, **alike)
+
+
+def _list_unknown_nodes(
+    regions: Mapping[str, Any], hierarchy: Hierarchy, listed: "Mapping[str, Set[Any]] | None"
+) -> dict[str, Any]:
+    """Return regions with the nodes alone that are not in a list, of which a part is refused; without one, with none. What
+    is no list of nodes stays as it is."""
+
+    def pick(level: str, nodes: Any) -> Any:
+        if not is_list(nodes):
+            return nodes
+        return [] if listed is None or level not in listed else [each for each in nodes if each not in listed[level]]
+
+    found: dict[str, Any] = {}
+    for name, nodes in regions.items():
+        by_level = nodes if isinstance(nodes, Mapping) else {hierarchy.levels[-1]: nodes}
+        kept = {level: some for level, each in by_level.items() if (some := pick(level, each)) != []}
+        if kept or not by_level:
+            found[name] = kept if isinstance(nodes, Mapping) else kept[hierarchy.levels[-1]]
+    return found
 
 
 def _leave_out(value: Any, levels: Set[str]) -> Any:
@@ -167,11 +203,6 @@ def _leave_out(value: Any, levels: Set[str]) -> Any:
             return value
 
 
-def has_hierarchy(path: "str | PathLike[str]") -> bool:
-    """Whether a plan.toml has a hierarchy. What is wrong with it is said when it is read."""
-    return has_section(path, "hierarchy")
-
-
 def read_hierarchy_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | None" = None) -> HierarchyWorkload:
     """Read a plan.toml with a hierarchy. Its paths are relative to the file, or to the folder `beside`.
 
@@ -183,69 +214,31 @@ def read_hierarchy_workload(path: "str | PathLike[str]", beside: "str | PathLike
 
 
 def _parse_workload(plan: dict[str, Any], text: str, beside: Path, problems: Problems) -> HierarchyWorkload | None:
-    top, budget = parse_options(plan, OWN_KEYS, beside, problems)
-    own = {name: top.pop(name) for name in OWN_KEYS & top.keys()}
-    geography = parse_fields(own.pop("hierarchy", {}), "hierarchy", HIERARCHY_FIELDS, beside, problems)
-    for name in ("geo", "nodes"):
+    parts = PlanParts.parse(plan, text, beside, problems, OWN_KEYS, TABLE_FIELDS)
+    own, geography = parts.own, parse_fields(parts.own.get("hierarchy", {}), "hierarchy", HIERARCHY_FIELDS, beside, problems)
+    for name, example in (("geo", "nation > state > county"), ("nodes", "geography.csv")):
         if name not in geography:
-            with problems.collect():
-                hint = 'write geo = "nation > state > county"' if name == "geo" else 'write nodes = "geography.csv"'
-                raise BadParameter(f"hierarchy.{name}", "missing", "a hierarchy needs it", hint)
-    tables: list[LevelTable] = []
-    for name, given in require_table(own.get("tables", {}), "tables", problems).items():
-        with problems.collect(), prefix_errors(f"tables.{name}"):
-            found = parse_fields(given, f"tables.{name}", TABLE_FIELDS, beside, problems)
-            by, levels = read_columns(found.get("by")), found.get("levels", "all")
-            if not isinstance(levels, str) and not (isinstance(levels, list) and all(isinstance(x, str) for x in levels)):
-                raise BadParameter("levels", repr(levels), "not a list of levels", 'write levels = ["county"], or "all"')
-            some = levels if isinstance(levels, str) else tuple(levels)
-            tables.append(LevelTable(by, some, name, found.get("weight", 1), found.get("error")))
-    computed = read_computed(own, problems)
+            problems.add(f"hierarchy.{name}", "missing", "a hierarchy needs it", f'write {name} = "{example}"')
+            geography[name] = None
+    if isinstance(geography["nodes"], str):
+        geography["nodes"] = beside / geography["nodes"]
+    tables = []
+    for name, found in parts.tables.items():
+        levels = parts.read_field(name, "levels", _read_levels)
+        tables.append(LevelTable(found.get("by", ()), levels or ALL, name, found.get("weight", 1), found.get("error")))
     regions = require_table(own.get("regions", {}), "regions", problems)
     measure = require_table(own["measure"], "measure", problems) if "measure" in own else None
     for level, sigmas in (measure or {}).items():
         require_table(sigmas, f"measure.{level}", problems)
-    if isinstance(geography.get("nodes"), str):
-        geography["nodes"] = beside / geography["nodes"]
-    asked: dict[str, Any] = {"where": own.get("where"), "weight": own.get("weight"), "regions": regions, "measure": measure}
-    if not problems.found:
-        with problems.collect():
-            return HierarchyWorkload(
-                tables=tuple(tables), computed=computed, text=text, **asked, **geography, **top, **budget
-            )
-    if {"geo", "nodes"} <= geography.keys():
-        sound = {name: each for name, each in asked.items() if name != "where" or isinstance(each, str)}
-        _look_further(tuple(tables), {"computed": computed, **sound, **geography, **top}, budget, problems)
-    return None
+    return parts.build(HierarchyWorkload, tables, LevelTable((), ALL, "none"), regions=regions, measure=measure, **geography)
 
 
-def _look_further(
-    tables: tuple[LevelTable, ...], options: dict[str, Any], budget: dict[str, Any], problems: Problems
-) -> None:
-    """Collect what is wrong with a refused plan beyond its file: its hierarchy, its source, its tables. Nothing is read."""
-    hierarchy = _read_hierarchy({name: options.get(name) for name in ("geo", "nodes", "column", "lengths")}, problems)
-    if options.get("source") is PLACEHOLDERS["source"] or not tables:
-        return
-    with _collect_new(problems):
-        HierarchyWorkload(tables=tables, **options, **budget)
-    sound = {name: each for name, each in options.items() if name != "confidence"}
-    try:
-        workload = HierarchyWorkload(tables=tables, epsilon=1, delta=ASSUMED_DELTA, **sound)
-    except DiscreetError:  # said before
-        return
-    with problems.collect():
-        session = workload.open_session(workload.assume_account())
-        if hierarchy is not None:
-            workload._look_at_tables(session, hierarchy, problems)
-
-
-@contextmanager
-def _collect_new(problems: Problems) -> Iterator[None]:
-    """Collect what the body refuses and was not said before."""
-    found, said = Problems(), {str(each) for each in problems.found}
-    with found.collect():
-        yield
-    problems.found += [each for each in found.found if str(each) not in said]
+def _read_levels(levels: Any) -> "str | tuple[str, ...]":
+    if isinstance(levels, str):
+        return levels
+    if not isinstance(levels, list) or not all(isinstance(each, str) for each in levels):
+        raise BadParameter("levels", repr(levels), "not a list of levels", 'write levels = ["county"], or "all"')
+    return tuple(levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +281,8 @@ def publish_hierarchy(
         tabulation = execute_hierarchy(found, folder, RunOptions(bits, progress, workload.id, fresh))
     tabulation.write()
     certificate = None if signing_key is None else certify(tabulation, signing_key)
-    page = format_hierarchy_guarantee(workload.title, tabulation, certificate)
+    stated = Statement.of(tabulation, found.wanted.bounded, certificate)
+    page = format_hierarchy_page(workload.title, stated, found.model, tabulation.root)
     write_papers(folder, workload.text, page, certificate)
     return HierarchyPublication(folder, tabulation)
 
@@ -301,64 +295,3 @@ def _check_folder(folder: Path, force: bool) -> None:
         raise BadParameter("folder", str(folder), "it exists", "name another folder, or write it again with force=True")
     if not (folder / MEASUREMENTS_FOLDER).is_dir() and any(folder.iterdir()):
         raise BadParameter("folder", str(folder), "it exists, and holds no measurements", "name another folder")
-
-
-# -- the guarantee page -----------------------------------------------------------------------------------------------------
-
-
-def format_hierarchy_guarantee(title: str, tabulation: HierarchyTabulation, certificate: dict[str, Any] | None) -> str:
-    """Write the guarantee page of a hierarchy."""
-    plan = tabulation.plan
-    spine, bounded = plan.wanted.hierarchy.spine, plan.wanted.bounded
-    levels = ", ".join(
-        f"{size:,} of {format_markdown_code(level)}" for level, size in zip(spine.levels, spine.sizes, strict=True)
-    )
-    confidence = f"{format_up(100 * read_decimal(plan.confidence), 4)}%"
-    sections = [
-        "## How to read the tables\n\n"
-        f"Nodes, from the top down: {levels}. Their list is public; rows that lie in none of them are not counted. "
-        "`estimate` is the least-squares estimate from all measured tables of all levels: it is unbiased, may be negative, "
-        "and estimates add up over tables and levels. `sd` is the standard deviation of its noise. The interval from "
-        f"`lower` to `upper` contains {escape_markdown(describe_total(bounded))} with probability ≥ {confidence}; that is "
-        "proven for the noise that was drawn, and holds for each cell by itself. `reliable` is true if the half-width is at "
-        "most a tenth of the estimate.\n\n"
-        + "\n\n".join([*explain_weight(bounded), explain_display(bool(plan.model.display_columns), plan.model.step)]),
-        _describe_tables(plan),
-        _describe_measured(plan, tabulation),
-        describe_provenance(tabulation, certificate, sum_over="levels and tables", drawn="as integers, once"),
-    ]
-    bounding = (
-        f"Before anything was added up, and once for all levels and tables:\n\n- {escape_markdown(explain_cells(bounded))}"
-    )
-    tables = sum(len(each) for each in plan.wanted.by_level)
-    return format_page(title, plan.session, published_point(tabulation.cost), tables, bounding, sections)
-
-
-def _describe_tables(plan: HierarchyPlan) -> str:
-    lines = ["## The tables\n", "| table | level | by | half-width |", "|---|---|---|---:|"]
-    model, rows = plan.model, RowMaker(plan.model)
-    for name, (margin, levels) in model.tables.items():
-        by = ", ".join(format_markdown_code(model.columns[i]) for i in margin) or "everybody"
-        for level in levels:
-            widths = model.list_half_widths(level, margin) * float(model.step)
-            shown = f"{widths.min():.4g}" if widths.min() == widths.max() else f"{widths.min():.4g} to {widths.max():.4g}"
-            place = model.spine.levels[level]
-            ending = "csv" if rows.count_rows(name, level) <= MAX_CSV_ROWS else "parquet"
-            lines.append(f"| [{name}]({name}.{place}.{ending}) | {format_markdown_code(place)} | {by} | {shown} |")
-    if model.region_names:
-        lines.append(f"\nTables of regions that are no node: {', '.join(map(format_markdown_code, model.region_names))}.")
-    return "\n".join(lines)
-
-
-def _describe_measured(plan: HierarchyPlan, tabulation: HierarchyTabulation) -> str:
-    columns = plan.wanted.columns
-    lines = [
-        "## What was measured\n",
-        f"`{MEASUREMENTS_FOLDER}/` holds the noisy tables that were paid for; their Merkle root is `{tabulation.root}`. "
-        "`discreet reproduce FOLDER` estimates all tables again from them alone.\n",
-        "| level | measured by | noise | σ |",
-        "|---|---|---|---:|",
-    ]
-    for each in plan.describe()["measured"]:
-        lines.append(f"| {format_markdown_code(each['level'])} | {format_measured(each, columns)}")
-    return "\n".join(lines)

@@ -19,7 +19,15 @@ from typing import Any, TypeAlias
 
 from discreet._numbers import Number, check_confidence, read_decimal, read_positive
 from discreet.accounting.currencies import Currency, Pure, parse_currency
-from discreet.errors import BadParameter, Problems, QueryRefused, SourceQuarantined, SourceRefused
+from discreet.errors import (
+    BadParameter,
+    DiscreetError,
+    PlanRefused,
+    Problems,
+    QueryRefused,
+    SourceQuarantined,
+    SourceRefused,
+)
 from discreet.ledger.account import Account
 from discreet.ledger.memory import create_budget
 from discreet.paths import read_text
@@ -46,10 +54,18 @@ def prefix_errors(key: str) -> Iterator[None]:
     """
     try:
         yield
-    except QueryRefused as refused:
-        raise QueryRefused(f"{key}: {refused.reason}", refused.hint, refused.line, refused.column) from None
-    except BadParameter as wrong:
-        raise BadParameter(f"{key}.{wrong.name}", wrong.value, wrong.reason, wrong.hint) from None
+    except PlanRefused as refused:
+        raise PlanRefused([_prefix_error(key, each) for each in refused.problems]) from None
+    except (QueryRefused, BadParameter) as refused:
+        raise _prefix_error(key, refused) from None
+
+
+def _prefix_error(key: str, error: DiscreetError) -> DiscreetError:
+    if isinstance(error, QueryRefused):
+        return QueryRefused(f"{key}: {error.reason}", error.hint, error.line, error.column)
+    if isinstance(error, BadParameter):
+        return BadParameter(f"{key}.{error.name}", error.value, error.reason, error.hint, column=error.of_column)
+    return error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,18 +165,7 @@ class PlanOptions(SourceOptions, ABC):
 
     def open_session(self, account: "tuple[Account, Fraction] | None" = None) -> Session:
         """Open the source, and the account unless it is given. No query runs."""
-        try:
-            session = open_session(self, *(self.open_account() if account is None else account))
-        except SourceQuarantined:
-            raise
-        except SourceRefused as refused:
-            where = "" if refused.reason.startswith("public.") else "source: "
-            raise SourceRefused(f"{where}{refused.reason}", refused.hint, *refused.for_owner) from None
-        if session.auto_bounds:
-            raise BadParameter(
-                "bounds", "auto", "a plan is fixed before any query runs, and discovering bounds is a query", "declare them"
-            )
-        return session
+        return open_plan_session(self, self.open_account() if account is None else account)
 
     @property
     def assumed_delta(self) -> Number:
@@ -205,6 +210,22 @@ class PlanOptions(SourceOptions, ABC):
                 yield option, value
             elif isinstance(value, Mapping):
                 yield from ((f"{option}.{name}", place) for name, place in value.items())
+
+
+def open_plan_session(options: SourceOptions, account: tuple[Account, Fraction]) -> Session:
+    """Open the source of a plan for an account with its δ. No query runs."""
+    try:
+        session = open_session(options, *account)
+    except SourceQuarantined:
+        raise
+    except SourceRefused as refused:
+        where = "" if refused.reason.startswith("public.") else "source: "
+        raise SourceRefused(f"{where}{refused.reason}", refused.hint, *refused.for_owner) from None
+    if session.auto_bounds:
+        raise BadParameter(
+            "bounds", "auto", "a plan is fixed before any query runs, and discovering bounds is a query", "declare them"
+        )
+    return session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +328,21 @@ def parse_sound_parts(text: str, beside: Path, name: str = "this text") -> tuple
             questions=tuple(queries) or (PLACEHOLDERS["questions"],) * bool(questions), text=text, **top, **budget
         )
     return workload if queries else None, problems
+
+
+def has_hierarchy(path: "str | PathLike[str]") -> bool:
+    """Whether a plan.toml has a hierarchy. What is wrong with it is said when it is read."""
+    return _has_section(path, "hierarchy")
+
+
+def has_tables(path: "str | PathLike[str]") -> bool:
+    """Whether a plan.toml has tables in place of queries. What is wrong with it is said when it is read."""
+    return _has_section(path, "tables")
+
+
+def _has_section(path: "str | PathLike[str]", name: str) -> bool:
+    plan = load_toml(read_plan_file(path), str(path), Problems())
+    return plan is not None and name in plan
 
 
 def load_toml(text: str, name: str, problems: Problems) -> dict[str, Any] | None:

@@ -12,10 +12,12 @@ the table is INVALID; if it does, the verdict names the rows that are missing an
 import csv
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
+from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,6 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from discreet._numbers import format_up, read_decimal
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import compose
 from discreet.formats import to_csv
@@ -37,24 +38,30 @@ from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.tabulation.files import MEASUREMENTS_FILE, Measurements, Reproduction, reproduce
 from discreet.tabulation.hierarchy import hash_nodes
 from discreet.tabulation.hierarchy_files import HierarchyMeasurements, HierarchyReproduction, reproduce_hierarchy
-from discreet.tabulation.measuring import noise_from_json, noise_to_json, unpack
+from discreet.tabulation.measuring import measured_from_json, noise_from_json, noise_to_json, unpack
+from discreet.text import to_printable
 from discreet.workload.guarantee import states_what_is_certified
 from discreet.workload.publishing import GUARANTEE_FILE, make_table
-from discreet.workload.tabulations import describe_files
+from discreet.workload.table_pages import (
+    Statement,
+    count_level_tables,
+    format_hierarchy_page,
+    format_table_page,
+    is_same_page,
+)
 
 NOT_SIGNED = (
-    "that the names of the files, the charts, plan.toml and the words of guarantee.md describe these tables: they are not "
-    "signed"
+    "that the names of the files, the charts, plan.toml, again.py and the other words of guarantee.md describe these "
+    "tables: they are not signed"
 )
-NOT_SIGNED_KEYS = (
-    "that the names of tables and columns and the notes in measurements.json, guarantee.md and plan.toml are those of what "
-    "was measured: the keys and the noisy numbers are signed, and these are not"
+NOT_SIGNED_NAMES = (
+    "that the names of tables, plan.toml and the notes in measurements.json are those of what was measured: columns, keys, "
+    "noise and noisy numbers are signed, and these are not"
 )
 NOT_SIGNED_REGIONS = "that regions consist of the nodes that their names promise: measurements.json lists them, unsigned"
-NOT_COMPARED_PAGE = "that guarantee.md states the ε, δ and σ of the certificate: it is not compared"
-NOT_SIGNED_WORDS = (
-    "that guarantee.md and the notes of measurements.json describe the bounding and the source: they are not signed"
-)
+NOT_SIGNED_WORDS = "that the title of guarantee.md and its notes on the source are true: they are not signed"
+OTHER_FILES = "that {names} is no part of what was published: no publication writes it, and it is not checked"
+PAPERS = {"guarantee.md", "release.json", "plan.toml", "again.py", "measurements.json", "measurements"}
 VIEWS = "that the query of {names} left out the other rows or columns of the signed answers, or widened their intervals"
 
 
@@ -75,10 +82,18 @@ def verify_folder(
     return replace(
         verdict,
         claims=(*verdict.claims, *claims),
-        assumptions=(*verdict.assumptions, *assumptions),
+        assumptions=(*verdict.assumptions, *assumptions, *_name_other_files(folder, has_charts=compare is _compare_tables)),
         are_tables_compared=True,
         unchecked=tuple(unchecked),
     )
+
+
+def _name_other_files(folder: Path, *, has_charts: bool) -> list[str]:
+    """Name what is in a folder and is neither a table, which is compared, nor anything else that a publication writes."""
+    names = {each.name for each in folder.iterdir()}
+    charts = {f"{name.removesuffix('.csv')}.svg" for name in names if has_charts and name.endswith(".csv")}
+    others = sorted(name for name in names - PAPERS - charts if not name.endswith((".csv", ".parquet")))
+    return [OTHER_FILES.format(names=", ".join(map(to_printable, others)))] if others else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,31 +139,36 @@ def _compare_tabulation(folder: Path, certificate: Any) -> tuple[list[CheckedCla
     """The measurements are what was signed; the tables follow from them."""
     try:
         found, signed = Measurements.read(folder), certificate["release"]
-        noises = {tuple(each["margin"]): noise_to_json(noise_from_json(each)) for each in signed["measured"]}
-        stated = {margin: noise_to_json(noise) for margin, noise in found.noises.items()}
+        noises = {measured_from_json(each): noise_to_json(noise_from_json(each)) for each in signed["measured"]}
+        stated = {measured: noise_to_json(noise) for measured, noise in found.noises.items()}
         is_same = hash_keys(KeyProduct(found.keys)) == certificate["measurement"]["keys"] and stated == noises
         is_same = is_same and found.step == Fraction(signed["step"])
+        is_same = is_same and found.columns == _list_signed_columns(certificate["measurement"]["question"])
         is_same = is_same and all(
-            (
-                unpack(each["cells"], found.measured[tuple(each["margin"])].shape) == found.measured[tuple(each["margin"])]
-            ).all()
+            (unpack(each["cells"], noisy.shape) == noisy).all()
             for each in signed["measured"]
+            for noisy in [found.measured[measured_from_json(each)]]
         )
         claims = [CheckedClaim(f"{MEASUREMENTS_FILE} holds what was signed", bool(is_same))]
         reproduced = reproduce(folder)
     except (DiscreetError, AttributeError, KeyError, TypeError, ValueError, zlib.error):
         return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
     claims += _list_claims(reproduced, found.confidence)
-    claims += _compare_page(folder, certificate, len(found.tables))
-    files, page = describe_files(reproduced.tables, found.columns, found.noises), _read_page(folder)
-    rows = [line for each in files for line in each.splitlines() if line.startswith("|")]
-    confidence = f"with probability ≥ {format_up(100 * read_decimal(found.confidence), 4)}%;"
-    is_stated = (
-        all(each in page for each in (*files, confidence))
-        and [line for line in page.splitlines() if line.startswith("|")] == rows
-    )
-    claims.append(CheckedClaim(f"{GUARANTEE_FILE} states the errors of the tables and the σ that was signed", is_stated))
-    return claims, [NOT_SIGNED_KEYS, NOT_SIGNED_WORDS], []
+
+    def write_page(stated: Statement) -> str:
+        return format_table_page("", stated, reproduced.tables, found.columns, found.keys, found.noises, found.step)
+
+    said, unchecked = _compare_whole_page(folder, certificate, found.step, len(found.tables), write_page)
+    return [*claims, *said], [NOT_SIGNED_NAMES, NOT_SIGNED_WORDS], unchecked
+
+
+def _list_signed_columns(question: str) -> tuple[str, ...]:
+    """Return the names of the columns that a signed query groups by: all that it selects, but for the sum, which is last."""
+    try:
+        parsed = sqlglot.parse_one(question, dialect="duckdb")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        raise ValueError("the signed query cannot be parsed") from None
+    return tuple(each.alias_or_name for each in parsed.expressions[:-1])
 
 
 def _list_claims(reproduced: Reproduction | HierarchyReproduction, confidence: float) -> list[CheckedClaim]:
@@ -169,6 +189,28 @@ def _compare_page(folder: Path, certificate: Any, tables: int) -> list[CheckedCl
     except (DiscreetError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         is_stated = False
     return [CheckedClaim(f"{GUARANTEE_FILE} states the ε and δ that follow from the certificate", is_stated)]
+
+
+def _compare_whole_page(
+    folder: Path, certificate: Any, step: Fraction, tables: int, write: Callable[[Statement], str]
+) -> tuple[list[CheckedClaim], list[str]]:
+    """The guarantee page is the one that is written again from the certificate and the measurements.
+
+    What another version wrote may differ in words. Then only what it says of ε and δ is compared, and the rest is named.
+    """
+    page, software = _read_page(folder), str(certificate.get("software"))
+    is_same = says_certified = False
+    with suppress(DiscreetError, AttributeError, LookupError, TypeError, ValueError, ArithmeticError):
+        stated = Statement.of_certificate(certificate, step)
+        is_same = is_same_page(page, write(stated), stated)
+        says_certified = is_same or states_what_is_certified(page, certificate, tables)
+    claims = [CheckedClaim(f"{GUARANTEE_FILE} states the ε and δ that follow from the certificate", says_certified)]
+    if not is_same and software != f"discreet {version('discreet')}":
+        return claims, [f"the other words of {GUARANTEE_FILE}, which {to_printable(software)} wrote"]
+    return [
+        *claims,
+        CheckedClaim(f"{GUARANTEE_FILE} is written as it follows from the certificate and the measurements", is_same),
+    ], []
 
 
 def _read_page(folder: Path) -> str:
@@ -202,8 +244,14 @@ def _compare_hierarchy(folder: Path, certificate: Any) -> tuple[list[CheckedClai
         reproduced = reproduce_hierarchy(folder)
     except (DiscreetError, AttributeError, LookupError, TypeError, ValueError, ArithmeticError):
         return [CheckedClaim("the measurements can be read, and compared with the certificate", False)], [], []
+
+    def write_page(stated: Statement) -> str:
+        return format_hierarchy_page("", stated, model, reproduced.root)
+
+    said, unchecked = _compare_whole_page(folder, certificate, model.step, count_level_tables(model), write_page)
     regions = [NOT_SIGNED_REGIONS] if model.region_names else []
-    return [*claims, *_list_claims(reproduced, model.confidence)], [NOT_SIGNED_KEYS, NOT_COMPARED_PAGE, *regions], []
+    claims = [*claims, *_list_claims(reproduced, model.confidence), *said]
+    return claims, [NOT_SIGNED_NAMES, NOT_SIGNED_WORDS, *regions], unchecked
 
 
 def _hash_plan(measurement: Mapping[str, Any]) -> str:
