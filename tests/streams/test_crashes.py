@@ -38,15 +38,17 @@ def run_kills(*words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def test_killed_at_many_boundaries_a_stream_shows_one_noise_per_step() -> None:
-    found = run_kills("9")
+@pytest.mark.parametrize("more", [(), ("merging",)], ids=["lists", "merging"])
+def test_killed_at_many_boundaries_a_stream_shows_one_noise_per_step(more: tuple[str, ...]) -> None:
+    found = run_kills("9", *more)
     assert found["problems"] == []
     assert found["hit"] == found["points"] >= 15
 
 
 @pytest.mark.nightly
-def test_killed_at_every_boundary_a_stream_shows_one_noise_per_step() -> None:
-    found = run_kills("1")
+@pytest.mark.parametrize("more", [(), ("merging",)], ids=["lists", "merging"])
+def test_killed_at_every_boundary_a_stream_shows_one_noise_per_step(more: tuple[str, ...]) -> None:
+    found = run_kills("1", *more)
     assert found["problems"] == []
     assert found["hit"] == found["points"] >= 150
 

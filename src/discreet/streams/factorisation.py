@@ -258,6 +258,10 @@ class Tree:
         """As many nodes end at a step as its number has zeros at the end in binary, and one."""
         return (step & -step).bit_length()
 
+    def first_row(self, step: int) -> int:
+        """Return how many nodes end before a step: Σ_{s<t} `rows_at` = 2(t − 1) − (ones of t − 1 in binary)."""
+        return 2 * (step - 1) - (step - 1).bit_count()
+
     def measure(self, counts: Counts, step: int) -> Counts:
         """As in `Factorisation`: the sum over the last 2^l steps, for each l."""
         return np.stack([counts[step - (1 << level) : step].sum(axis=0) for level in range(self.rows_at(step))])

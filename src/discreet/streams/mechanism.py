@@ -37,9 +37,9 @@ the sum of so many draws (`mechanisms/weighted_sums.py`). Both are proven for th
 approximation.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, log, sqrt
 from typing import TypeAlias
 
@@ -109,15 +109,15 @@ class SquareRootMechanism:
         """Return the noisy rows of a step."""
         return _add_noise(self.noise, self.matrix.measure(counts, step), bits)
 
-    def estimate(self, measured: Sequence[Counts], step: int, window: int | None = None) -> tuple[Reals, Reals]:
+    def estimate(self, measured: Counts, step: int, window: int | None = None) -> tuple[Reals, Reals]:
         """Return the running totals of all counters after a step, or their sums over a window, and bounds on the error of
-        computing them in doubles.
+        computing them in doubles; `measured` holds the noisy rows of all steps so far, in order.
 
         **Proof** of the bounds: a sum of t products of doubles, each of which is rounded at most three times before, is
         off by at most (t + 4)·2^-53/(1 − (t + 4)·2^-53) times the sum of their absolute values [Hig02, §3.1]; twice
         that is taken. B·C is not quite A (`SquareRoot.residual`), which is added.
         """
-        values = np.concatenate(measured[:step]).astype(np.float64)
+        values = measured[:step].astype(np.float64)
         weights = self.matrix.weights[:step].copy()
         if window is not None and window < step:
             weights[window:] -= self.matrix.weights[: step - window]
@@ -128,16 +128,21 @@ class SquareRootMechanism:
 
     def half_width(self, step: int, window: int | None, confidence: float) -> float:
         """Return an error that a running total, or a window, does not exceed with this confidence."""
-        from scipy.special import ndtri
-
         squares = ceil_float(self.matrix.sum_squares(step, None if window is None or window >= step else window))
-        root, failure, sigma = sqrt(squares), 1 - confidence, ceil_float(self.noise.sigma)
+        return sqrt(squares) * _unit_half_width(self.noise.sigma, confidence)
 
-        def width(share: float) -> float:
-            normal = -float(ndtri(failure * (1 - share) / 2)) * sigma * root
-            return normal + sqrt(squares * log(2 / (failure * share)) / 2)
 
-        return min(map(width, ROUNDING_SHARES)) * SAFETY_FACTOR
+@lru_cache(maxsize=64)
+def _unit_half_width(sigma: Fraction, confidence: float) -> float:
+    """Return the half-width where Σw² = 1. Both parts of an interval grow with √Σw², so one division is best for all."""
+    from scipy.special import ndtri
+
+    scale, failure = ceil_float(sigma), 1 - confidence
+
+    def width(share: float) -> float:
+        return -float(ndtri(failure * (1 - share) / 2)) * scale + sqrt(log(2 / (failure * share)) / 2)
+
+    return min(map(width, ROUNDING_SHARES)) * SAFETY_FACTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +165,12 @@ class TreeMechanism:
         """Return the noisy nodes that end at a step."""
         return _add_noise(self.noise, self.matrix.measure(counts, step), bits)
 
-    def estimate(self, measured: Sequence[Counts], step: int, window: int | None = None) -> tuple[Reals, Reals]:
+    def estimate(self, measured: Counts, step: int, window: int | None = None) -> tuple[Reals, Reals]:
         """Return the running totals of all counters after a step, or their sums over a window: sums of nodes, exact below
         2^53."""
         nodes = self.matrix.signed_nodes(step, window)
-        total = sum(sign * measured[end - 1][level].astype(object) for (end, level), sign in nodes.items())
+        rows = {place: measured[self.matrix.first_row(place[0]) + place[1]].astype(object) for place in nodes}
+        total = sum(sign * rows[place] for place, sign in nodes.items())
         values = np.asarray(total, np.float64)
         return values, np.abs(values) * 2.0**-52
 

@@ -11,7 +11,11 @@ were shown: a row that is re-dated once could cost as much as two events, and on
 steps. So both are written down at their step, in one transaction, and never computed again. A unit's past decides alone
 whether it counts: never the rows of other units.
 
-**Units** are kept as keyed hashes (BLAKE2b, 256 bits, a random key per stream), so that the file lists no identities.
+**Units** are kept as keyed hashes (BLAKE2b, 256 bits, a random key per stream), so that the file lists no identities. The
+table `units` has one row for each; its keys are random, so that a step of a hundred units would rewrite about a hundred
+pages. So a step only appends the list of the units that counted in it (`recent`), and when the lists hold `MERGE_AT` units,
+they are added to the table and removed, in the transaction of that step. A unit has counted as often as the table and the
+lists say together. Each process keeps the lists in memory, for as long as the file says that none was added to the table.
 
 **One noise.** What is measured of a step, counts and noise, is written down in the same transaction as its counts,
 before the ledger records it. So whatever becomes of the ledger, a step has one noisy value, and no second one is ever
@@ -29,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.errors import LedgerUnavailable
 from discreet.ledger.sqlite import sync_folder
@@ -38,16 +42,28 @@ from discreet.streams.factorisation import MAX_COUNT
 
 WAIT_SECONDS = 120.0
 UNITS_PER_LOOK = 500
+MERGE_AT = 2000
+HASH_BYTES = 32
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stream (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS steps
   (step INTEGER PRIMARY KEY, counts TEXT NOT NULL, measured TEXT NOT NULL, head INTEGER, hash BLOB);
 CREATE TABLE IF NOT EXISTS units (unit BLOB PRIMARY KEY, events INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS recent (step INTEGER PRIMARY KEY, units BLOB NOT NULL);
 """
 
 Measured = list[list[int]]
 """What was measured of a step: rows of C·x plus noise, one column per counter."""
+
+
+class FrozenStep(NamedTuple):
+    """A step as it was frozen."""
+
+    step: int
+    measured: Measured
+    head: Head | None  # the end of the ledger's chain then
+
 
 Contribution = tuple[Any, int, int]
 """(unit, rows, counter): how many rows of a step a unit has for a counter."""
@@ -58,6 +74,8 @@ class StreamState:
 
     def __init__(self, path: Path | None, measurement: str, entry: int, steps: int) -> None:
         self.path, self._lock, self._steps = path, threading.RLock(), steps
+        self._recent: dict[bytes, tuple[int, int]] = {}  # of the lists: in how many steps a unit counted, and the last
+        self._merged = self._taken = 0  # the last step that was added to the table, and the last that is in memory
         if path is not None:
             self._make_file(path)
         try:
@@ -74,6 +92,7 @@ class StreamState:
         except sqlite3.Error as error:
             raise self._failed(error) from None
         self._key = self._read("key") or b""
+        self._keyed = blake2b(key=self._key, digest_size=HASH_BYTES)
 
     @staticmethod
     def _make_file(path: Path) -> None:
@@ -90,18 +109,27 @@ class StreamState:
             raise _state_error(path, "other users have rights to it", f"take them away: chmod 600 {path}")
 
     def _bind(self, measurement: str, entry: int) -> None:
-        """Write which stream this is the state of; refuse the state of another one."""
-        own = f"{measurement} {entry}".encode()
+        """Write which stream this is the state of; refuse the state of another one. A file without lists of units is taken
+        over, and its name is changed: an earlier version, which would not look at the lists, refuses it from then on."""
+        earlier = f"{measurement} {entry}".encode()
+        own = earlier + b" with lists"
         found = self._read("stream")
         if found is None:
-            self._write("stream", own)
             self._write("key", os.urandom(32))
+        if found is None or found == earlier:
+            self._write("stream", own)
         elif found != own:
             raise _state_error(self.path, "it belongs to another stream", "name another file with state=")
 
-    def count_steps(self) -> int:
-        """Return for how many steps the counts are frozen."""
-        return int(self._connection.execute("SELECT COALESCE(MAX(step), 0) FROM steps").fetchone()[0])
+    def read_last(self) -> FrozenStep | None:
+        """Return the last step that is frozen; None before the first."""
+        found = self._connection.execute(
+            "SELECT step, measured, head, hash FROM steps ORDER BY step DESC LIMIT 1"
+        ).fetchone()
+        if found is None:
+            return None
+        step, measured, number, link = found
+        return FrozenStep(int(step), json.loads(measured), None if number is None else Head(int(number), bytes(link)))
 
     def read_counts(self, after: int = 0) -> list[list[int]]:
         """Return the frozen counts of all steps after this one, in order."""
@@ -125,62 +153,97 @@ class StreamState:
         apart: int,
         max_groups: int,
         max_rows: int,
-    ) -> None:
+    ) -> Measured:
         """Cut the contributions of a step, measure its counts, and write down counts, measurement and who counted.
 
-        Nothing changes if another process was first.
+        Returns:
+            What was measured. If another process was first, what that one froze; nothing changes then.
         """
         by_unit: dict[bytes, dict[int, int]] = {}
         for unit, rows, counter in contributions:
             mine = by_unit.setdefault(self._hash(unit), {})
             mine[counter] = mine.get(counter, 0) + rows
-        with self._lock, self._transaction():
-            if self.count_steps() >= step:
-                return
-            counts = [0] * counters
-            for unit in self._admit(step, by_unit, at_most, apart):
-                for counter in self._choose(unit, by_unit[unit], max_groups):
-                    counts[counter] += min(by_unit[unit][counter], max_rows)
-            counts = [min(each, MAX_COUNT) for each in counts]
-            frozen = json.dumps(counts), json.dumps(measure(counts)), *((None, None) if head is None else head)
-            self._connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (step, *frozen))
+        with self._lock:
+            try:
+                with self._transaction():
+                    first = self.read_measured(step)
+                    if first is not None:
+                        return first
+                    counts = [0] * counters
+                    for unit in self._admit(step, by_unit, at_most, apart):
+                        mine = by_unit[unit]
+                        for counter in mine if len(mine) <= max_groups else self._choose(unit, mine, max_groups):
+                            counts[counter] += min(mine[counter], max_rows)
+                    counts = [min(each, MAX_COUNT) for each in counts]
+                    measured = measure(counts)
+                    frozen = json.dumps(counts), json.dumps(measured), *((None, None) if head is None else head)
+                    self._connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (step, *frozen))
+            except BaseException:
+                self._merged = -1  # what is in memory may be of a step that is not in the file: read the lists again
+                raise
+        return measured
 
     def _admit(self, step: int, units: Iterable[bytes], at_most: int, apart: int) -> list[bytes]:
         """Return the units that may count in this step, and write down that they do."""
         if at_most >= self._steps and apart == 1:  # none is ever cut, so nothing need be known of them
             return list(units)
-        admitted = list(units)
-        known = {unit: (events, last) for unit, events, last in self._find_units(admitted)}
-        admitted = [
-            unit for unit in admitted if unit not in known or (known[unit][0] < at_most and step - known[unit][1] >= apart)
-        ]
-        self._connection.executemany(
-            "INSERT INTO units VALUES (?, 1, ?) ON CONFLICT (unit) DO UPDATE SET events = events + 1, last = excluded.last",
-            ((unit, step) for unit in admitted),
-        )
+        recent, latest = self._take_recent(), step - apart
+        never = 0, latest
+        possible = [unit for unit in units if recent.get(unit, never)[1] <= latest and recent.get(unit, never)[0] < at_most]
+        most = max((recent[unit][0] for unit in possible if unit in recent), default=0)
+        barred = {
+            unit
+            for unit, events, last in self._find_units(possible, at_most - most, latest)
+            if last > latest or events + recent.get(unit, never)[0] >= at_most
+        }
+        admitted = [unit for unit in possible if unit not in barred]
+        self._connection.execute("INSERT INTO recent VALUES (?, ?)", (step, b"".join(admitted)))
+        if len(recent) + len(admitted) >= MERGE_AT:
+            self._merge(step)
         return admitted
 
-    def _find_units(self, units: Sequence[bytes]) -> Iterator[tuple[bytes, int, int]]:
+    def _take_recent(self) -> dict[bytes, tuple[int, int]]:
+        """Return the units of all lists, inside a transaction: in how many of these steps each counted, and the last."""
+        merged = int(self._read("merged") or 0)
+        if merged != self._merged:
+            self._recent, self._merged, self._taken = {}, merged, merged
+        rows = self._connection.execute("SELECT step, units FROM recent WHERE step > ? ORDER BY step", (self._taken,))
+        for step, units in rows:
+            for start in range(0, len(units), HASH_BYTES):
+                unit = units[start : start + HASH_BYTES]
+                self._recent[unit] = self._recent.get(unit, (0, 0))[0] + 1, step
+            self._taken = step
+        return self._recent
+
+    def _merge(self, step: int) -> None:
+        """Add all lists to the table, inside a transaction; in the order of the keys, which touches each page once."""
+        self._connection.executemany(
+            "INSERT INTO units VALUES (?, ?, ?) "
+            "ON CONFLICT (unit) DO UPDATE SET events = events + excluded.events, last = excluded.last",
+            sorted((unit, events, last) for unit, (events, last) in self._take_recent().items()),
+        )
+        self._connection.execute("DELETE FROM recent")
+        self._write("merged", b"%d" % step)
+
+    def _find_units(self, units: Sequence[bytes], events: int, latest: int) -> Iterator[tuple[bytes, int, int]]:
+        """Yield those of the units that, by the table, counted in so many steps, or in one after the step `latest`."""
         for start in range(0, len(units), UNITS_PER_LOOK):
             part = units[start : start + UNITS_PER_LOOK]
             marks = ",".join("?" * len(part))
-            yield from self._connection.execute(f"SELECT unit, events, last FROM units WHERE unit IN ({marks})", part)
+            yield from self._connection.execute(
+                f"SELECT unit, events, last FROM units WHERE unit IN ({marks}) AND (events >= ? OR last > ?)",
+                (*part, events, latest),
+            )
 
     def _choose(self, unit: bytes, counters: Iterable[int], max_groups: int) -> Sequence[int]:
         """Return the counters that a unit counts in, in the order of a keyed hash of the unit and the counter."""
-        ordered = sorted(counters)
-        if len(ordered) <= max_groups:
-            return ordered
-        return sorted(ordered, key=lambda counter: blake2b(unit + b"%d" % counter, key=self._key).digest())[:max_groups]
+        by_hash = sorted(counters, key=lambda counter: blake2b(unit + b"%d" % counter, key=self._key).digest())
+        return by_hash[:max_groups]
 
     def _hash(self, unit: Any) -> bytes:
-        return blake2b(str(unit).encode("utf-8", "surrogatepass"), key=self._key, digest_size=32).digest()
-
-    @property
-    def head(self) -> Head | None:
-        """The end of the ledger's chain when the last step was frozen; None if there is none."""
-        found = self._connection.execute("SELECT head, hash FROM steps ORDER BY step DESC LIMIT 1").fetchone()
-        return None if found is None or found[0] is None else Head(int(found[0]), bytes(found[1]))
+        keyed = self._keyed.copy()
+        keyed.update(str(unit).encode("utf-8", "surrogatepass"))
+        return keyed.digest()
 
     def close(self) -> None:
         """Close the file."""

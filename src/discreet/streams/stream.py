@@ -34,7 +34,7 @@ import numpy as np
 
 from discreet._numbers import Number, check_confidence, check_int, format_rational, parse_rational, read_positive
 from discreet.accounting.cost import Cost
-from discreet.errors import BadParameter, BudgetExceeded, LedgerCorrupted, LedgerUnavailable, QueryRefused
+from discreet.errors import BadParameter, BudgetExceeded, LedgerCorrupted, LedgerUnavailable, QueryRefused, SourceRefused
 from discreet.events import NO_EVENT, Composition
 from discreet.formats import count_things
 from discreet.ledger.account import Account, CachedAnswer, IdTaken, validate_name
@@ -64,7 +64,7 @@ from discreet.streams.mechanism import (
     round_interval,
 )
 from discreet.streams.schedule import Schedule
-from discreet.streams.state import Contribution, StreamState
+from discreet.streams.state import Contribution, Measured, StreamState
 from discreet.units import Neighbours
 
 VERSION = 1
@@ -255,6 +255,31 @@ def list_streams(account: LedgerAccount) -> tuple[StreamDesign, ...]:
     return tuple(found)
 
 
+class GrowingRows:
+    """Rows of integers of one length, read as one array and appended to without copying it every time."""
+
+    def __init__(self) -> None:
+        self._space, self._used = np.empty((0, 0), np.int64), 0
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def values(self) -> Counts:
+        """All rows, in order."""
+        return self._space[: self._used]
+
+    def append(self, row: Sequence[int] | Counts) -> None:
+        """Append one."""
+        if self._used == len(self._space):
+            space = np.empty((2 * self._used + 16, len(row)), np.int64)
+            if self._used:
+                space[: self._used] = self._space
+            self._space = space
+        self._space[self._used] = row
+        self._used += 1
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream:
     """Counters over time. Everything that is shown is recorded in the account first; see the head of this file."""
@@ -268,7 +293,8 @@ class Stream:
     state: StreamState | None = None
     bits: Bits | None = None
     _measured: list[Counts] = field(default_factory=list)  # what is recorded, per step; grows as steps are recorded
-    _counts: list[list[int]] = field(default_factory=list)  # the owner's exact counts, per step
+    _rows: GrowingRows = field(default_factory=GrowingRows)  # the same, one step below the other
+    _counts: GrowingRows = field(default_factory=GrowingRows)  # the owner's exact counts, one row per step
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __copy__(self) -> "Stream":
@@ -326,6 +352,7 @@ class Stream:
         Raises:
             BadParameter: the step is not due, or beyond the horizon.
             LedgerCorrupted: the ledger is older than what this stream has shown.
+            SourceRefused: the files of the source have changed since the session opened them.
         """
         with self._lock:
             self._read_records()
@@ -341,7 +368,7 @@ class Stream:
         width = self._check_window(window)
         if check_int(step, "step", 1) > len(self._measured) and step > self.last_step:
             raise BadParameter("step", step, f"{len(self._measured)} steps are recorded", "tick it first")
-        values, slacks = design.mechanism.estimate(self._measured, step, width)
+        values, slacks = design.mechanism.estimate(self._rows.values, step, width)
         error = design.mechanism.half_width(step, width, level)
         estimates = list[StreamEstimate]()
         for keys, value, slack in zip(design.keys, values.tolist(), slacks.tolist(), strict=True):
@@ -388,7 +415,12 @@ class Stream:
             raise BadParameter(
                 "session", "missing", "a step reads the source", "load the stream with load_stream(session, …)"
             )
-        self._check_state(step)
+        frozen = self._check_state(step)
+        if frozen is None and self.session.executor.engine.has_new_files():
+            raise SourceRefused(
+                "its files have changed since it was opened, and a step that is measured is never measured again",
+                "connect to it again, and load the stream with load_stream(session, …)",
+            )
         tainted = self.bits is not None and self.bits is not SYSTEM
         public = {"unit": self.design.unit, "neighbours": self.design.participation.neighbours.definition}
         paid = self.account.reserve(
@@ -396,35 +428,38 @@ class Stream:
             privacy_unit=privacy_unit_of(public), shared=False,
         )  # fmt: skip
         if not isinstance(paid, CachedAnswer):
-            recorded = self.account.record(paid, encode_answer({"step": step, "measured": self._freeze(step)}))
+            frozen = self._freeze(step) if frozen is None else frozen
+            recorded = self.account.record(paid, encode_answer({"step": step, "measured": frozen}))
         else:
             recorded = paid.answer
-        self._measured.append(_decode_step(recorded))  # what was recorded first, by whichever process
-        self._check_record(step)
+        self._append_record(recorded)  # what was recorded first, by whichever process
+        self._check_record(step, self.state.read_measured(step) if frozen is None else frozen)
 
-    def _freeze(self, step: int) -> list[list[int]]:
-        """Return what was measured of a step; read its rows and measure it now, unless it is frozen."""
+    def _freeze(self, step: int) -> Measured:
+        """Read the rows of a step, measure and freeze it; return what was frozen, by whichever process was first.
+
+        The end of the chain that is frozen with it holds the debit of the step: a copy of the ledger from before is noticed.
+        """
         assert self.state is not None
-        if self.state.count_steps() < step:
-            taken, known = self.design.participation, self._take_counts()
+        taken = self.design.participation
+        head = Ledger(self.account.store).head if isinstance(self.account, LedgerAccount) else None
 
-            def measure(counts: list[int]) -> list[list[int]]:
-                return self.design.mechanism.measure(np.array([*known, counts], np.int64), step, self.bits)
+        def measure(counts: list[int]) -> Measured:
+            known = self._take_counts()
+            here = np.array([counts], np.int64)
+            return self.design.mechanism.measure(np.concatenate([known, here]) if step > 1 else here, step, self.bits)
 
-            head = Ledger(self.account.store).head if isinstance(self.account, LedgerAccount) else None
-            self.state.freeze(
-                step, self._read_contributions(step), measure, head, counters=len(self.design.keys), at_most=taken.at_most,
-                apart=taken.apart, max_groups=taken.max_groups, max_rows=taken.max_rows,
-            )  # fmt: skip
-        measured = self.state.read_measured(step)
-        assert measured is not None
-        return measured
+        return self.state.freeze(
+            step, self._read_contributions(step), measure, head, counters=len(self.design.keys), at_most=taken.at_most,
+            apart=taken.apart, max_groups=taken.max_groups, max_rows=taken.max_rows,
+        )  # fmt: skip
 
-    def _take_counts(self) -> list[list[int]]:
+    def _take_counts(self) -> Counts:
         """Return the exact counts of all frozen steps."""
         assert self.state is not None
-        self._counts.extend(self.state.read_counts(len(self._counts)))
-        return self._counts
+        for counts in self.state.read_counts(len(self._counts)):
+            self._counts.append(counts)
+        return self._counts.values
 
     def _read_contributions(self, step: int) -> list[Contribution]:
         assert self.session is not None
@@ -437,10 +472,11 @@ class Stream:
         counters = {key: i for i, key in enumerate(self.design.keys)}
         return [(unit, count, counters[key]) for unit, count, key in rows if key in counters]
 
-    def _check_state(self, step: int) -> None:
-        """Refuse a ledger or a state that is older than the other."""
+    def _check_state(self, step: int) -> Measured | None:
+        """Refuse a ledger or a state that is older than the other; return what was measured of the step, if it is frozen."""
         assert self.state is not None
-        frozen = self.state.count_steps()
+        last = self.state.read_last()
+        frozen, head = (0, None) if last is None else (last.step, last.head)
         if frozen > step:
             reason = f"it has {step - 1} steps of a stream whose state has {frozen}: an older copy was restored"
             raise LedgerCorrupted(self._location, reason)
@@ -448,19 +484,23 @@ class Stream:
             reason = f"the owner's state of stream {self.design.name!r} has {frozen} steps, and the ledger {step - 1}"
             hint = "restore the newest state; if it is lost, this stream has ended, and what it has shown stays"
             raise LedgerUnavailable(self._location, reason, hint)
-        head = self.state.head
         if isinstance(self.account, LedgerAccount) and head is not None and not Ledger(self.account.store).continues(*head):
             reason = (
                 f"it does not hold entry {head.number} as it was at the last step of a stream: an older copy was restored"
             )
             raise LedgerCorrupted(self._location, reason)
+        if last is None:
+            return None
+        if frozen < step:
+            self._check_record(frozen, last.measured)
+            return None
         if step > 1:
-            self._check_record(step - 1)
+            self._check_record(step - 1, self.state.read_measured(step - 1))
+        return last.measured
 
-    def _check_record(self, step: int) -> None:
+    def _check_record(self, step: int, measured: Measured | None) -> None:
         """Refuse a state that is not the one that a recorded step was measured with."""
-        assert self.state is not None
-        if self.state.read_measured(step) != self._measured[step - 1].tolist():
+        if measured != self._measured[step - 1].tolist():
             reason = f"step {step} of stream {self.design.name!r} was measured with another state"
             raise LedgerUnavailable(self._location, reason, "tick it where its state is, or name that file with state=")
 
@@ -473,7 +513,13 @@ class Stream:
             answer = self._find_record(step)
             if answer is None:
                 return
-            self._measured.append(_decode_step(answer))
+            self._append_record(answer)
+
+    def _append_record(self, answer: bytes) -> None:
+        measured = np.array(msgspec.json.decode(answer)["measured"], np.int64)  # rows of C·x plus noise, one per counter
+        self._measured.append(measured)
+        for row in measured:
+            self._rows.append(row)
 
     def _find_record(self, step: int) -> bytes | None:
         id = _step_id(self.design.name, step)
@@ -507,11 +553,6 @@ class Stream:
 
     def _check_window(self, window: int | None) -> int | None:
         return None if window is None else check_int(window, "window", 1)
-
-
-def _decode_step(answer: bytes) -> Counts:
-    """Return what is recorded of a step: rows of C·x plus noise, one column per counter."""
-    return np.array(msgspec.json.decode(answer)["measured"], np.int64)
 
 
 # -- what a stream can count -----------------------------------------------------------------------------------------------
