@@ -14,7 +14,7 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.synthesis.cells import Cells
 from discreet.synthesis.measuring import NoisyTable
-from discreet.synthesis.model import TreeModel, draw_by_quota, fit, fuse_columns, round_quotas, scale_to_margins
+from discreet.synthesis.model import RowGroups, TreeModel, draw_by_quota, fit, fuse_columns, round_quotas, scale_to_margins
 from discreet.synthesis.tree import TreeMeasurements, TreeSynthesis
 from discreet.tabulation.margins import Floats, Margin
 from discreet.tabulation.residuals import combine
@@ -125,8 +125,8 @@ def test_tables_of_sampled_rows_converge_to_the_model() -> None:
 def test_columns_that_share_a_parent_are_independent_given_it() -> None:
     """Quotas fix how many rows get a value, and chance decides which: else siblings would move together."""
     generator = np.random.default_rng(5)
-    above = np.zeros(20_000, np.int64)
-    one, other = (draw_by_quota(above, np.array([[0.5, 0.5]]), generator) for _ in range(2))
+    whole = RowGroups.whole(20_000)
+    one, other = (draw_by_quota(whole, np.array([[0.5, 0.5]]), generator) for _ in range(2))
     assert one.sum() == other.sum() == 10_000
     assert abs(int((one * other).sum()) - 5000) < 6 * np.sqrt(20_000 / 16)
 

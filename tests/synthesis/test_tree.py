@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
-from math import exp, sqrt
+from math import exp, prod, sqrt
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +21,7 @@ from discreet.ledger.memory import MemoryAccount
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.synthesis.adaptive import AdaptiveSynthesis
-from discreet.synthesis.cells import Cells
+from discreet.synthesis.cells import Cells, group_pairs
 from discreet.synthesis.files import SyntheticTable
 from discreet.synthesis.measuring import NoisyTable, choose_epsilon, score_sensitivity, table_sensitivity
 from discreet.synthesis.metrics import bound_distances
@@ -266,6 +266,41 @@ def test_tables_of_cells_are_those_of_their_rows() -> None:
             assert (cells.table(margin) == expected).all()
         else:
             assert cells.table(()) == counts.sum()
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=7), st.integers(0, 2**32), st.sampled_from([1, 10, 100, 10**6]),
+    st.integers(0, 60), st.booleans(),
+)  # fmt: skip
+def test_tables_summed_up_from_joint_ones_are_those_of_the_cells(
+    sizes: list[int], seed: int, max_cells: int, rows: int, has_counts: bool
+) -> None:
+    generator = np.random.default_rng(seed)
+    known = tuple(sizes)
+    cells = Cells.read(
+        known, generator.integers(0, known, (rows, len(known))), generator.integers(0, 9, rows) if has_counts else None
+    )
+    every = list(combinations(range(len(known)), 2))
+    pairs = [pair for pair in every if generator.random() < 0.7]
+    groups = group_pairs(known, pairs, max_cells)
+    assert set(pairs) <= {pair for group in groups for pair in combinations(group, 2)}
+    assert len(groups) <= len(pairs)
+    assert all(len(group) == 2 or prod(known[column] for column in group) <= max_cells for group in groups)
+    margins = [*pairs, *((column,) for column in range(len(known)))]
+    counted = [cells.table(margin) for margin in margins]
+    cells.prepare_pairs(pairs)
+    for margin, table in zip(margins, counted, strict=True):
+        assert (cells.table(margin) == table).all()
+
+
+def test_wide_tables_are_counted_without_overflow() -> None:
+    sizes = (2, 300, 218, 5)  # 300 · 218 cells are just below 2¹⁶, all the others above or far below
+    codes = np.array([[1, 299, 217, 4], [1, 0, 0, 0], [0, 299, 217, 0]])
+    cells = Cells.read(sizes, codes)
+    for margin in ((1, 2), (0, 1, 2), (0, 1, 2, 3), (1, 3)):
+        expected = np.zeros([sizes[column] for column in margin], np.int64)
+        np.add.at(expected, tuple(codes[:, column] for column in margin), 1)
+        assert (cells.table(margin) == expected).all()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Only `TreeSynthesis.measure` and `AdaptiveSynthesis.measure` read them, after pa
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
@@ -35,6 +36,9 @@ class _Block(NamedTuple):
     counts: Ints
 
 
+MAX_GROUP_CELLS = 1 << 11
+"""The joint tables from which pairs are summed up have at most so many cells: they stay in the processor's cache."""
+
 MAX_TOTAL = 1 << 50
 """Above so many rows a sum in doubles, and a score in steps of 2⁻¹⁰, could be inexact."""
 
@@ -59,8 +63,11 @@ class Cells:
         for place, (column, size) in enumerate(zip(self.columns, known, strict=True)):
             if not isinstance(column, np.ndarray) or column.dtype.kind not in "iu":
                 raise BadParameter("columns", f"of type {type(column).__name__}", "not integers", "take Cells.read")
-            _check_counts(self.counts, len(column))
-            _check_column(column, place, size)
+            if column.size:
+                _check_range(column.min(), column.max(), place, size)
+            if len(column) != len(self.columns[0]):
+                raise BadParameter("columns", "of different lengths", "each has one code per cell", "take Cells.read")
+        _check_counts(self.counts, len(self.columns[0]))
         if float(self.counts.astype(np.float64).sum()) > MAX_TOTAL:
             raise BadParameter("counts", "too large", "there are more than 2⁵⁰ rows", "take fewer rows")
 
@@ -71,8 +78,9 @@ class Cells:
         >>> Cells.read((2, 3), np.array([[0, 2], [1, 0]]), np.array([5, 1])).table((1,))
         array([1, 0, 5])
         """
-        rows = check_codes(codes, check_domain(sizes))
-        return cls.join(sizes, [_Block(rows, np.ones(len(rows), np.int64) if counts is None else counts)])
+        rows = np.asarray(codes)
+        many = rows.shape[0] if rows.ndim else 0
+        return cls.join(sizes, [_Block(rows, np.ones(many, np.int64) if counts is None else counts)])
 
     @classmethod
     def join(cls, sizes: Sequence[int], blocks: Iterable[Block]) -> "Cells":
@@ -82,7 +90,7 @@ class Cells:
         parts: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in known]
         weights = [np.zeros(0, np.int64)]
         for block in blocks:
-            codes = check_codes(block.codes, known)
+            codes = _shrink_codes(block.codes, known)
             weights.append(_check_counts(block.counts, len(codes)))
             for place, kind in enumerate(kinds):
                 parts[place].append(codes[:, place].astype(kind))
@@ -96,17 +104,72 @@ class Cells:
         shape = shape_of(self.sizes, margin)
         if not margin:
             return np.asarray(self.counts.sum())
-        flat = self.columns[margin[0]].astype(np.int64)
+        if margin in self._joint_tables:
+            return sum_to(*self._joint_tables[margin], margin)
+        flat: NDArray[Any] = self.columns[margin[0]].astype(np.uint16 if prod(shape) <= 1 << 16 else np.int64)
         for column in margin[1:]:
-            flat *= self.sizes[column]
+            flat *= flat.dtype.type(self.sizes[column])
             flat += self.columns[column]
         summed = np.bincount(flat, self._weights, minlength=prod(shape))
         return summed.astype(np.int64, copy=False).reshape(shape)  # sums below 2⁵³ are exact in doubles
+
+    def prepare_pairs(self, pairs: Sequence[Margin]) -> None:
+        """Count joint tables of a few columns, from which tables of these pairs, and of single columns, are summed up: the
+        cells are read once for several of them. They are small: a pair that is in no such group is counted when it is
+        wanted."""
+        for columns in group_pairs(self.sizes, pairs, min(MAX_GROUP_CELLS, len(self.counts))):
+            if prod(shape_of(self.sizes, columns)) <= MAX_GROUP_CELLS:
+                joint = columns, self.table(columns)
+                for margin in (*combinations(columns, 1), *combinations(columns, 2)):
+                    self._joint_tables.setdefault(margin, joint)
+
+    @cached_property
+    def _joint_tables(self) -> dict[Margin, tuple[Margin, Ints]]:
+        """By margin, some columns and their joint table, from which the table of the margin is summed up."""
+        return {}
 
     @cached_property
     def _weights(self) -> Floats | None:
         """The counts as doubles; None if every cell has one row, which is quicker to count."""
         return None if bool((self.counts == 1).all()) else self.counts.astype(np.float64)
+
+
+def sum_to(columns: Margin, joint: Ints, margin: Margin) -> Ints:
+    """Return the table of a margin from the joint table of some columns, among which are those of the margin.
+
+    >>> sum_to((4, 7), np.arange(6).reshape(2, 3), (7,))
+    array([3, 5, 7])
+    """
+    others = tuple(place for place, column in enumerate(columns) if column not in margin)
+    return np.asarray(joint.sum(axis=others)) if others else joint
+
+
+def group_pairs(sizes: tuple[int, ...], pairs: Sequence[Margin], max_cells: int) -> list[Margin]:
+    """Return groups of columns of which each pair is in one; a group has two columns, or at most so many cells.
+
+    >>> group_pairs((2, 3, 4), [(0, 1), (0, 2), (1, 2)], 24), group_pairs((2, 3, 4), [(0, 1), (0, 2)], 12)
+    ([(0, 1, 2)], [(0, 1), (0, 2)])
+    """
+    open_pairs, found = dict.fromkeys(pairs), list[Margin]()
+    near: dict[int, set[int]] = {}
+    for left, right in pairs:
+        near.setdefault(left, set()).add(right)
+        near.setdefault(right, set()).add(left)
+    while open_pairs:
+        chosen = list(next(iter(open_pairs)))
+        while True:
+            room = max_cells // prod(sizes[column] for column in chosen)
+            fitting = [column for column in near if sizes[column] <= room and column not in chosen]
+            best = max(fitting, key=lambda column: sum(other in near[column] for other in chosen), default=None)
+            if best is None or not any(other in near[best] for other in chosen):
+                break
+            chosen.append(best)
+        found.append(tuple(sorted(chosen)))
+        for left, right in combinations(found[-1], 2):
+            open_pairs.pop((left, right), None)
+            near[left].discard(right)
+            near[right].discard(left)
+    return found
 
 
 def check_domain(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -142,13 +205,25 @@ within the sizes.
         raise BadParameter(
             "codes", f"of shape {known.shape}", f"there are {len(sizes)} columns", "give one row of codes per row"
         )
-    for place, size in enumerate(sizes):
-        _check_column(known[:, place], place, size)
+    if len(known):
+        for place, (least, most, size) in enumerate(zip(known.min(0), known.max(0), sizes, strict=True)):
+            _check_range(least, most, place, size)
     return known
 
 
-def _check_column(codes: NDArray[Any], place: int, size: int) -> None:
-    if codes.size and not (codes.min() >= 0 and codes.max() < size):
+def _shrink_codes(codes: Any, sizes: tuple[int, ...]) -> NDArray[np.unsignedinteger]:
+    """Return rows of codes in the smallest unsigned integers that hold all values of all columns. Whether a column has codes
+    beyond its own size is checked of the small integers (`Cells`): columns of large ones are slow to read."""
+    kind = np.min_scalar_type(max(sizes) - 1)
+    known = np.asarray(codes)
+    has_shape = known.ndim == 2 and known.shape[1] == len(sizes) and known.dtype.kind in "iu"
+    if not (has_shape and (known.size == 0 or (known.min() >= 0 and known.max() < max(sizes)))):
+        check_codes(known, sizes)  # raises, and says why
+    return known.astype(kind)
+
+
+def _check_range(least: Any, most: Any, place: int, size: int) -> None:
+    if not (least >= 0 and most < size):
         raise BadParameter(
             "codes", f"outside of 0 to {size - 1}", f"they are places among its {size} values",
             "give codes within the sizes", column=f"column {place}",

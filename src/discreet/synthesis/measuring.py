@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from discreet._numbers import sqrt_up
 from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
@@ -21,17 +23,26 @@ from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.synthesis.cells import Cells
 from discreet.tabulation.intervals import MIN_VARIANCE, CountNoise, choose_noise, noise_variance
-from discreet.tabulation.margins import Ints, Margin
+from discreet.tabulation.margins import Contrast, Ints, Margin, Measured
 from discreet.units import Neighbours, Sensitivity
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
-    """A table that was paid for: its exact counts plus independent integer noise on every cell."""
+    """A table that was paid for: its exact counts plus independent integer noise on every cell.
+
+    A table of a publication may be a contrast: by its margin, the difference between the two keys of each other column.
+    """
 
     margin: Margin
     values: Ints
     noise: CountNoise
+    contrast: Margin = ()
+
+    @property
+    def measured(self) -> Measured:
+        """What was measured: a whole table, or a contrast."""
+        return Contrast(self.contrast, self.margin) if self.contrast else self.margin
 
     @property
     def variance(self) -> float:
@@ -100,5 +111,13 @@ def spend_receipt(receipt: Receipt, event: Composition) -> None:
 def measure_tables(
     cells: Cells, margins: Iterable[Margin], noise: CountNoise, bits: Bits | None = None
 ) -> tuple[NoisyTable, ...]:
-    """Add noise to the tables of some margins, all with the same mechanism."""
-    return tuple(NoisyTable(margin, noise.release(cells.table(margin), bits), noise) for margin in margins)
+    """Add noise to the tables of some margins, all with the same mechanism: independent noise on every cell of each."""
+    tables = {margin: cells.table(margin) for margin in margins}
+    if not tables:
+        return ()
+    flat = noise.release(np.concatenate([table.ravel() for table in tables.values()]), bits)
+    parts = np.split(flat, np.cumsum([table.size for table in tables.values()])[:-1])
+    return tuple(
+        NoisyTable(margin, part.reshape(table.shape), noise)
+        for (margin, table), part in zip(tables.items(), parts, strict=True)
+    )

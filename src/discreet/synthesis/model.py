@@ -15,7 +15,7 @@ So the tables on the edges come out as the model has them, to about one row a ce
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,12 +84,16 @@ class TreeModel:
         Sampling is post-processing, so any generator will do; by default it is seeded by the operating system.
         """
         n = count_rows(rows, self.total)
-        draw = np.random.default_rng() if generator is None else generator
+        draw = np.random.Generator(np.random.SFC64()) if generator is None else generator
         codes = np.zeros((len(self.columns), n), np.int64)
+        whole, by_parent = RowGroups.whole(n), dict[int, RowGroups]()
         for column, parent in self.order:
-            above = np.zeros(n, np.int64) if parent is None else codes[parent]
-            shares = self.columns[column][None, :] if parent is None else self.conditional(column, parent)
-            codes[column] = draw_by_quota(above, shares, draw)
+            if parent is None:
+                codes[column] = draw_by_quota(whole, self.columns[column][None, :], draw)
+                continue
+            if parent not in by_parent:
+                by_parent[parent] = RowGroups.of(codes[parent], len(self.columns[parent]))
+            codes[column] = draw_by_quota(by_parent[parent], self.conditional(column, parent), draw)
         return codes.T
 
 
@@ -166,20 +170,38 @@ def scale_to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def _divide(wanted: Floats, found: Floats) -> Floats:
-    return np.divide(wanted, found, out=np.zeros_like(wanted), where=found > 0)
+    """Return by how much sums must be scaled. A sum of 0 stays 0 whatever it is multiplied by, so it only must be finite."""
+    return wanted / (found + 1e-300)
 
 
-def draw_by_quota(above: NDArray[np.int64], shares: Floats, generator: np.random.Generator) -> NDArray[np.int64]:
+class RowGroups(NamedTuple):
+    """Rows by the value of a column: which rows, one value after the other, and how many have each."""
+
+    places: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, codes: NDArray[np.int64], values: int) -> "RowGroups":
+        """Return the rows by a column of so many values."""
+        small = codes.astype(np.min_scalar_type(values))  # small integers are sorted by radix
+        return cls(np.argsort(small, kind="stable"), np.bincount(codes, minlength=values))
+
+    @classmethod
+    def whole(cls, rows: int) -> "RowGroups":
+        """Return all rows as one group."""
+        return cls(np.arange(rows), np.array([rows]))
+
+
+def draw_by_quota(groups: RowGroups, shares: Floats, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return a value for each row, given its parent's value: as many of each as `shares` says, at random places."""
-    groups = np.bincount(above, minlength=len(shares))
-    counts = round_quotas(shares * groups[:, None], groups)
-    if len(shares) == 1:
-        return generator.permutation(np.repeat(np.arange(shares.shape[1]), counts[0]))
-    shuffled = generator.permutation(len(above))
-    small = above[shuffled].astype(np.min_scalar_type(len(shares)))  # small integers are sorted by radix
-    places = shuffled[np.argsort(small, kind="stable")]
-    drawn = np.empty(len(above), np.int64)
-    drawn[places] = np.repeat(np.tile(np.arange(shares.shape[1]), len(shares)), counts.ravel())
+    counts = round_quotas(shares * groups.sizes[:, None], groups.sizes)
+    values = np.repeat(np.tile(np.arange(shares.shape[1]), len(shares)), counts.ravel())
+    start = 0
+    for size in groups.sizes.tolist():
+        generator.shuffle(values[start : start + size])
+        start += size
+    drawn = np.empty(len(values), np.int64)
+    drawn[groups.places] = values
     return drawn
 
 
@@ -190,14 +212,15 @@ def round_quotas(quotas: Floats, groups: NDArray[np.int64]) -> NDArray[np.int64]
     array([[1, 0],
            [1, 1]])
     """
-    counts = np.empty(quotas.shape, np.int64)
+    low = np.floor(quotas)
+    counts, fractions = low.astype(np.int64), quotas - low
+    missing = groups - counts.sum(1)
+    barred = np.where(quotas > 0, 0.0, np.inf)
     owed = np.zeros(quotas.shape[1])
-    for place, (row, size) in enumerate(zip(quotas, groups, strict=True)):
-        low = np.floor(row)
-        missing = int(size - low.sum())
-        counts[place] = low
-        if missing > 0:
-            fractions = np.where(row > 0, row - low + owed, -np.inf)
-            counts[place, np.argpartition(-fractions, missing - 1)[:missing]] += 1
-        owed += row - counts[place]
+    for place, many in enumerate(missing.tolist()):
+        owed += fractions[place]
+        if many > 0:
+            chosen = np.argpartition(barred[place] - owed, many - 1)[:many]
+            counts[place, chosen] += 1
+            owed[chosen] -= 1
     return counts

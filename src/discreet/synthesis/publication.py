@@ -1,6 +1,7 @@
 """Synthetic rows of a tabulation that was published: its noisy tables were paid for, so nothing is charged or read.
 
-The rows are raked to all measured tables (`raking`), whatever their margins. A column that no measured table holds with
+The rows are raked to all measured tables (`raking`), whatever their margins; where a contrast was measured, to the estimate
+of the whole table that it belongs to. A column that no measured table holds with
 others is independent of them in the rows.
 """
 
@@ -16,6 +17,7 @@ from discreet.synthesis.raking import fit_rows
 from discreet.synthesis.synthesis import Drawing, RowCount
 from discreet.tabulation.files import Measurements
 from discreet.tabulation.hierarchy_files import is_hierarchy_folder
+from discreet.tabulation.margins import Contrast, axes_of
 from discreet.tabulation.tabulation import Tabulation
 
 
@@ -44,7 +46,10 @@ def synthesize_publication(
             f"The tables add up a weight in steps of {measured.step}, and rows are whole", "publish counts of rows"
         )
     sizes = tuple(map(len, measured.keys))
-    tables = tuple(NoisyTable(margin, measured.measured[margin], noise) for margin, noise in measured.noises.items())
+    tables = tuple(
+        NoisyTable(axes_of(each), measured.measured[each], noise, each.columns if isinstance(each, Contrast) else ())
+        for each, noise in measured.noises.items()
+    )
     generator = drawing.generator
     codes = fit_rows(sizes, tables, generator).sample(drawing.rows, generator)
     bounds = bound_distances(codes, sizes, tables, drawing.confidence)
@@ -62,8 +67,10 @@ def _read_folder(folder: "str | Path") -> Measurements:
     if not place.is_dir():
         raise BadParameter("folder", str(folder), "there is no such folder", "name the folder of a published tabulation")
     if is_hierarchy_folder(place):
-        raise QueryRefused(
+        refused = QueryRefused(
             f"{folder} is the publication of a hierarchy, and rows are drawn from tables without levels alone",
             "publish the tables of one area without [hierarchy], and name that folder",
         )
+        refused.see = "docs/synthesis.md#from-python"
+        raise refused
     return Measurements.read(place)

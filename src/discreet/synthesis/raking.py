@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.synthesis.measuring import NoisyTable
-from discreet.synthesis.model import count_rows, draw_by_quota, scale_to_margins
+from discreet.synthesis.model import RowGroups, count_rows, draw_by_quota, scale_to_margins
 from discreet.synthesis.tree import project_to_simplex
-from discreet.tabulation.margins import Floats, Margin, drop_single_columns, shape_of
+from discreet.tabulation.margins import Floats, Margin, Measured, columns_of, shape_of
 from discreet.tabulation.residuals import Residuals, cell_variance, combine
 
 FUSED_STEPS = 1 << 10
@@ -85,7 +85,8 @@ def fit_rows(
     fused, variances = fuse_tables(tables)
     residuals = combine(sizes, fused, variances)
     total = max(1.0, float(residuals.rebuild(())) / FUSED_STEPS)
-    targets = {margin: project_to_simplex(residuals.rebuild(margin) / FUSED_STEPS, total) / total for margin in fused}
+    margins = [margin for margin in dict.fromkeys(map(columns_of, fused)) if residuals.has(margin)]
+    targets = {margin: project_to_simplex(residuals.rebuild(margin) / FUSED_STEPS, total) / total for margin in margins}
     codes = _draw_tree(sizes, targets, residuals, total, generator, rows)
     weights = np.full(rows, 1 / rows)
     wide = [margin for margin in targets if not any(set(margin) < set(other) for other in targets)]
@@ -99,16 +100,16 @@ def fit_rows(
     return RakedRows(sizes, codes, weights * (total / weights.sum()))
 
 
-def fuse_tables(tables: Sequence[NoisyTable]) -> tuple[dict[Margin, NDArray[np.int64]], dict[Margin, float]]:
-    """Return each margin's table and variance, in steps; a margin that was measured twice has the weighted mean."""
-    sums: dict[Margin, Floats] = {}
-    precisions: dict[Margin, float] = {}
+def fuse_tables(tables: Sequence[NoisyTable]) -> tuple[dict[Measured, NDArray[np.int64]], dict[Measured, float]]:
+    """Return each measured table and its variance, in steps; a table that was measured twice has the weighted mean."""
+    sums: dict[Measured, Floats] = {}
+    precisions: dict[Measured, float] = {}
     for table in tables:
         precision = 1 / table.variance
-        sums[table.margin] = np.asarray(sums.get(table.margin, 0.0) + precision * table.values)
-        precisions[table.margin] = precisions.get(table.margin, 0.0) + precision
-    fused = {margin: np.rint(value / precisions[margin] * FUSED_STEPS).astype(np.int64) for margin, value in sums.items()}
-    return fused, {margin: FUSED_STEPS**2 / precision for margin, precision in precisions.items()}
+        sums[table.measured] = np.asarray(sums.get(table.measured, 0.0) + precision * table.values)
+        precisions[table.measured] = precisions.get(table.measured, 0.0) + precision
+    fused = {each: np.rint(value / precisions[each] * FUSED_STEPS).astype(np.int64) for each, value in sums.items()}
+    return fused, {each: FUSED_STEPS**2 / precision for each, precision in precisions.items()}
 
 
 def _draw_tree(
@@ -130,19 +131,18 @@ def _draw_tree(
         best = max(open_pairs, key=gaps.__getitem__, default=None)
         if best is None:
             column = next(column for column in range(len(sizes)) if column not in codes)
-            codes[column] = draw_by_quota(np.zeros(rows, np.int64), shares[column][None, :], generator)
+            codes[column] = draw_by_quota(RowGroups.whole(rows), shares[column][None, :], generator)
             continue
         parent, child = best if best[0] in codes else best[::-1]
         table = scale_to_margins(tables[best], shares[best[0]], shares[best[1]])
         table = table if parent == best[0] else table.T
         sums = table.sum(1, keepdims=True)
         given = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), shares[child])
-        codes[child] = draw_by_quota(codes[parent], given, generator)
+        codes[child] = draw_by_quota(RowGroups.of(codes[parent], len(given)), given, generator)
     return tuple(codes[column] for column in range(len(sizes)))
 
 
 def _estimate_shares(sizes: tuple[int, ...], column: int, residuals: Residuals, total: float) -> Floats:
-    kept = drop_single_columns(sizes, (column,))
-    if residuals.precisions.get(kept, 0.0) <= 0:
+    if not residuals.has((column,)):
         return np.full(sizes[column], 1 / sizes[column])
     return project_to_simplex(residuals.rebuild((column,)) / FUSED_STEPS, total) / total

@@ -12,7 +12,7 @@ account of pure ε with a δ a point of the certified curve.
 **Proof** that the curve holds. Fix two neighbours and everything that was answered before step i. Step i is then a Gaussian
 mechanism, or an exponential one, whose sensitivity is at most that of its event, so the pair (Pᵢ, Qᵢ) of the event dominates
 it: the pair bounds every function of that sensitivity, and names no columns. A sequence whose steps are dominated by the
-same pairs whatever was answered is dominated by their product ∏(Pᵢ, Qᵢ) [ZDW22], and the curve of that product is
+same pairs whatever was answered is dominated by their product ∏(Pᵢ, Qᵢ) [ZDW22, Thm 10], and the curve of that product is
 what is charged. This needs one pair for each step: `accounting/pld/laplace.py: BoundedRangePld` is one that dominates every
 exponential mechanism of its ε. The smaller curve of [DDR20] for selections that are not adaptive would not do.
 

@@ -146,6 +146,7 @@ class TreeSynthesis:
         check_cells(cells, self.sizes)
         spend_receipt(receipt, self.event)
         tainted = (SYSTEM if bits is None else bits).tainted
+        cells.prepare_pairs(self.pairs)
         columns = measure_tables(cells, ((column,) for column in range(len(self.sizes))), self.column_noise, bits)
         if self.edges == 0:
             return TreeMeasurements(self, columns, (), tainted)
@@ -195,7 +196,7 @@ def score_pairs(cells: Cells, pairs: tuple[Margin, ...], columns: tuple[NoisyTab
     total, shares = estimate_columns(columns)
     scores = []
     for left, right in pairs:
-        expected = np.rint(np.outer(shares[left], shares[right]) * (total * SCORE_STEPS)).astype(np.int64)
+        expected = np.rint(np.multiply.outer(shares[left], shares[right]) * (total * SCORE_STEPS)).astype(np.int64)
         distance = int(np.abs(cells.table((left, right)) * SCORE_STEPS - expected).sum())
         scores.append(distance - expected_noise(noise, expected.size) // 2)
     return scores
