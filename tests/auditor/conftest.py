@@ -23,9 +23,10 @@ def _same_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(autouse=True)
-def _freeze_garbage() -> Iterator[None]:
-    """Keep old objects out of garbage collection: a collection during a call can exceed its time limit."""
+def _freeze_garbage() -> None:
+    """Keep old objects out of garbage collection: a collection during a call can exceed its time limit.
+
+    They stay frozen: to unfreeze them would also unfreeze all that pytest has collected, for every later test.
+    """
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

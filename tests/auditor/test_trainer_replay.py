@@ -18,7 +18,7 @@ from discreet.learn.training import (
     quantise,
 )
 from discreet.learn.training import trainer as trainer_module
-from discreet.learn.training.sampling import draw_batch
+from discreet.learn.training.rows import draw_batch
 from discreet.learn.training.summing import LocalSummer
 from discreet.mechanisms import Gaussian
 

@@ -1,7 +1,7 @@
 """One odd cell does not change how the other rows of its column are read, in any format that a column may have."""
 
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, timezone
 from io import StringIO
 from typing import Any
 
@@ -38,7 +38,7 @@ COLUMNS: dict[str, tuple[list[Any], list[Any]]] = {
     "truths": ([True, False, True] * 3, [True, False]),
     "texts": (["a", "b", "c"] * 3, ["a", "b", "c"]),
 }
-ODD: list[Any] = [None, "odd", 0.5, float("nan"), EXACT_KEYS + 1, True]
+ODD: list[Any] = [None, "odd", b"odd", 0.5, 1j, float("nan"), EXACT_KEYS + 1, True]
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -55,7 +55,7 @@ def test_one_odd_cell_leaves_the_categories_of_others(name: str, kind: str, odd:
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("kind", ["integers", "reals"])
+@pytest.mark.parametrize("kind", ["integers", "reals", "truths"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_odd_cell_leaves_the_numbers_of_others(name: str, kind: str, odd: Any) -> None:
     cells, _ = COLUMNS[kind]
@@ -78,3 +78,19 @@ def test_dates_are_keys_in_every_format() -> None:
 def test_keys_that_one_format_could_confuse_are_refused(keys: tuple[Any, ...]) -> None:
     with pytest.raises(BadParameter, match=r"categories.*(2⁵³|twice)"):
         CategoryFeature("cell", keys)
+
+
+def test_a_moment_in_another_time_zone_leaves_the_categories_of_others() -> None:
+    here = datetime(2026, 1, 1, tzinfo=UTC)
+    there = here.astimezone(timezone(timedelta(hours=1)))  # equal, and another text
+    feature = CategoryFeature("moment", (str(here),))
+    assert feature.encode([there, here]).tolist() == [1, 0]
+
+
+def test_dates_are_no_numbers_and_the_same_keys_in_every_unit() -> None:
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[us]")
+    number, key = NumericFeature("day", 0, 10**19), CategoryFeature("day", ("2026-01-02 00:00:00",))
+    for unit in ("s", "us", "ns"):
+        assert number.encode(days.astype(f"M8[{unit}]")).tolist() == [0, 0]
+        assert key.encode(days.astype(f"M8[{unit}]")).tolist() == [1, 0]
+    assert number.encode(pd.Series([pd.Timedelta(1), pd.Timedelta(2)])).tolist() == [0, 0]

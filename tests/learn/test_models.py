@@ -98,10 +98,10 @@ def test_a_second_fit_warns_with_the_sum() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make_model(LogisticRegression).fit(X, y)
-    with pytest.warns(RepeatedFit, match=r"fit 2 without an account .* ε = 1\.4\d* at δ = 2e-6") as caught:
+    with pytest.warns(RepeatedFit, match=r"release 2 .* without an account .* ε = 1\.4\d* at δ = 2e-6") as caught:
         make_model(LogisticRegression).fit(X, y)
     assert "test_models" in caught[0].filename
-    with pytest.warns(RepeatedFit, match="fit 3"):
+    with pytest.warns(RepeatedFit, match="release 3"):
         make_model(LogisticRegression).fit(X, y)
 
 
@@ -192,11 +192,13 @@ def test_error_bars_are_those_of_the_noise_given_the_path() -> None:
     prepared, squares = descent.IntegerRows.of(rows), []
     for _ in range(150):
         released = run.release(rows, plan.noises, SYSTEM)
-        noisy, exact = (descent.Path(run, released["moments"], sigma) for _ in range(2))
+        sums = run.read_sums(released, plan.noises)
+        noisy, exact = (descent.Path(run, sums, sigma) for _ in range(2))
+        standard = prepared.standardise(noisy.outline.middles, noisy.outline.widths)
         for gradient in released["gradients"]:
-            exact.advance(run.sum_gradients(prepared, noisy.weights))
+            exact.advance(noisy.sum_gradients(standard))
             noisy.advance(gradient)
-        squares.append(((noisy.result[0] - exact.result[0]) / noisy.errors) ** 2)
+        squares.append(((noisy.average[0] - exact.average[0]) / noisy.errors) ** 2)
     means = np.mean(squares, axis=0)
     assert means.shape == (6,)
     assert ((means > 0.55) & (means < 1.6)).all()  # 150 draws: 5 standard deviations of a χ² mean
@@ -277,7 +279,7 @@ def test_scores_and_predictions_before_a_fit_are_refused() -> None:
     model = make_model(LogisticRegression)
     with pytest.raises((NotFitted, ValueError), match="not fitted"):
         model.predict(X)
-    with pytest.raises(BadParameter, match=r"discreet\.learn\.metrics"):
+    with pytest.raises(BadParameter, match=r"discreet\.learn\.release_metrics"):
         model.score(X, y)
 
 
@@ -287,3 +289,16 @@ def test_a_stored_model_predicts_and_has_no_account() -> None:
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     assert "epsilon=1" in repr(again)
+
+
+def test_mistakes_in_names_get_a_hint_that_can_be_followed() -> None:
+    rows = {"age": [20, 30, 40], "sex": ["F", "M", "F"]}
+    declared: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "classes": (0, 1), "expected": 3}
+    wrong = LogisticRegression(bounds={"agee": (0, 100)}, categories={"sex": ("F", "M")}, **declared)
+    with pytest.raises(BadParameter, match=r"the data has no such column\. Did you mean `age`\?$"):
+        wrong.fit(rows, [0, 1, 0])
+    fitted = LogisticRegression(bounds={"age": (0, 100)}, categories={"sex": ("F", "M")}, **declared).fit(rows, [0, 1, 0])
+    with pytest.raises(BadParameter, match="fitted on: `age`, `sex`"):
+        fitted.predict({"age": [20]})
+    with pytest.raises(BadParameter, match="release_metrics"):
+        fitted.score(rows, [0, 1, 0])

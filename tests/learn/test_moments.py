@@ -181,7 +181,9 @@ def test_a_scaler_and_components_work_in_a_pipeline() -> None:
 
     X = np.random.default_rng(0).normal(0, 1, (500, 3)).clip(-4, 4)
     line = make_pipeline(StandardScaler(bounds=(-4, 4)), PCA(2, epsilon=1, delta=1e-6, bounds=(-1, 1)))
-    assert clone(line).fit(X).transform(X).shape == (500, 2)
+    assert line.fit(X).transform(X).shape == (500, 2)
+    with pytest.raises(BadParameter, match="account is missing"):
+        clone(line).fit(X)
 
 
 def test_unknown_targets_and_too_many_columns_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.learn import Additive, LinearRegression, LogisticRegression, PrivateEstimator, Ridge, descent
+from discreet.learn.features import ONE
 from discreet.units import Neighbours
 from tests.support.scripted_releases import measure_distance, replay
 
@@ -148,6 +150,44 @@ def test_a_wrong_clip_is_found(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> 
         assert any(find_violation(MODELS[name](), [each, *NEAR], NEAR, seed) for each in NEAR for seed in range(6))
 
 
+def keep_lengths(self: Any, middles: Any, widths: Any) -> Any:
+    """Rows are made longer, and clipped as if they were not."""
+    return replace(STANDARDISE(self, middles, widths), lengths=self.lengths)
+
+
+def shift_by_own_mean(self: Any, middles: Any, widths: Any) -> Any:
+    """The mean is that of the rows, not a released one: a record shifts all others."""
+    return STANDARDISE(self, self.numbers.mean(axis=0) / ONE if len(self.numbers) else middles, widths)
+
+
+STANDARDISE = descent.IntegerRows.standardise
+
+
+@pytest.mark.parametrize("mutant", [keep_lengths, shift_by_own_mean])
+def test_a_wrong_scale_of_rows_is_found(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [(100, 5, "a", 0, "no"), (100, -5, "b", 1, "yes"), (0, 5, "c", 0, "yes"), (0, -5, "z", 7, "no")] * 40
+    model = MODELS["two classes"]()
+
+    def is_found() -> bool:
+        return any(find_violation(model, [each, *many], many, seed) for each in many[:4] for seed in range(12))
+
+    assert not is_found()
+    monkeypatch.setattr(descent.IntegerRows, "standardise", mutant)
+    assert is_found()
+
+
+def test_sums_of_the_target_on_a_wrong_grid_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget_to_scale(prepared: Any) -> Any:
+        target = prepared.target[prepared.present]
+        return np.array([target.sum(), (target * target).sum()], np.int64)
+
+    many = [(*each[:4], 10.0) for each in NEAR]
+    for name in ("numbers", "additive numbers"):
+        assert not find_violation(MODELS[name](), many, many[1:], 0)
+    monkeypatch.setattr(descent, "sum_target", forget_to_scale)
+    assert "target" in find_violation(MODELS["numbers"](), many, many[1:], 0)
+
+
 def test_a_divisor_that_counts_the_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mean instead of a sum: one record changes the share of all others."""
     honest = descent.Descent.sum_gradients
@@ -195,13 +235,13 @@ def test_sums_in_floats_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_integers_stay_where_doubles_are_exact() -> None:
     """The largest logit and the largest sum of a chunk, from the constants."""
-    from discreet.learn.features import HALF, ONE, Features
+    from discreet.learn.features import Features
     from discreet.learn.linear import MAX_CLIP
 
     for numbers, categories in ((0, 1), (1, 0), (500, 3), (3000, 400)):
         features = Features.of({f"n{i}": (0, 1) for i in range(numbers)}, {f"c{i}": (1, 2) for i in range(categories)})
         largest = 1 << (descent.MAX_WEIGHT_BITS + descent.count_weight_bits(features))
-        assert largest * (ONE * (1 + categories) + HALF * numbers) < 2**53
+        assert largest * (ONE * (1 + categories) + ONE * numbers) < 2**53  # standardised numbers reach 1
         assert descent.count_weight_bits(features) >= 8
     residual = int(MAX_CLIP * (1 << descent.RESIDUAL_BITS))  # of the shortest row, which is the intercept alone
-    assert residual * HALF * descent.CHUNK < 2**53
+    assert residual * ONE * descent.CHUNK < 2**53

@@ -266,3 +266,25 @@ def test_discreet_is_imported_without_models() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
     program = "import sys, discreet.learn as l; l.Additive, l.Ridge; assert 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_quote_is_the_cost_of_the_fit_and_charges_nothing(people: Path) -> None:
+    session = open_people(people)
+    records = session.records("age", "dept", target="pay")
+    model = LinearRegression(epsilon=0.5, expected=1500)
+    before = session.account.budget.remaining
+    quoted = model.quote(records)
+    assert session.account.budget.remaining == before
+    assert quoted.epsilon == model.fit(records).cost_.epsilon
+    assert session.account.budget.remaining < before
+
+
+def test_a_missing_target_is_named_before_what_is_declared_about_it(people: Path) -> None:
+    session = open_people(people)
+    for model in (LinearRegression(epsilon=0.5, expected=1500), LogisticRegression(epsilon=0.5, expected=1500)):
+        with pytest.raises(BadParameter, match=r'target is missing: .* Name it: records\(…, target="left"\)'):
+            model.fit(session.records("age"))
+    with pytest.raises(BadParameter, match="`pay` is to be predicted, and its keys are not declared"):
+        LogisticRegression(epsilon=0.5, expected=1500).quote(session.records("age", target="pay"))
+    with pytest.raises(BadParameter, match="`dept` is to be predicted, and its bounds are not declared"):
+        LinearRegression(epsilon=0.5, expected=1500).quote(session.records("age", target="dept"))

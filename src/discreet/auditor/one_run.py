@@ -22,7 +22,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import check_int
+from discreet._numbers import check_int, format_down
 from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.auditor.claims import Point
 from discreet.auditor.evidence import ROUNDING_MARGIN
@@ -117,7 +117,8 @@ def check_one_run(run: OneRun, points: Sequence[Point], alpha: float) -> Check:
                 found = certify_one_run(canaries, guesses, right, point.delta, alpha / tests)
                 problem = (
                     f"{right} of {guesses} guesses about {canaries} canaries were right, so ε ≥ {found:.3g} at "
-                    f"δ = {point.delta:.3g}, where ε = {point.epsilon:.3g} is claimed"
+                    f"δ = {format_down(point.delta, 3)}, where ε = {point.epsilon:.3g} is claimed"
                 )
-    passed = f"one run with {canaries} canaries shows ε ≥ {best[0]:.3g} at δ = {best[1]:.3g}, a lower bound and no estimate"
+    shown = f"ε ≥ {best[0]:.3g} at δ = {format_down(best[1], 3)}"
+    passed = f"one run with {canaries} canaries shows {shown}, a lower bound and no estimate"
     return Check("one run", problem, passed)

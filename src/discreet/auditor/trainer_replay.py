@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from discreet.accounting.currencies import Filter, Receipt
 from discreet.auditor.finding import Check
 from discreet.auditor.training_replay import squared_distance
-from discreet.events import Composition, GaussianEvent, Subsampled
+from discreet.events import Composition, GaussianEvent, Group, Subsampled
 from discreet.learn.training.plan import CLIP_RANGE
 from discreet.learn.training.quantise import GRID_BITS
 from discreet.learn.training.rows import to_tensor
@@ -258,6 +258,8 @@ class _Replay:
 def _read_gaussian(events: Sequence[Composition]) -> tuple[GaussianEvent, int]:
     """Return the noise of one step that was charged for, and how many steps."""
     ((step, times),) = events[0].parts
+    if isinstance(step, Group):
+        ((step, times),) = step.event.parts  # type: ignore[union-attr]
     inner = step.event if isinstance(step, Subsampled) else step
     assert isinstance(inner, GaussianEvent)
     return inner, int(times)

@@ -10,7 +10,7 @@ from discreet._exports import export_lazily
 if TYPE_CHECKING:
     from discreet.learn.additive import Additive, Curve
     from discreet.learn.charging import RepeatedFit
-    from discreet.learn.estimator import PrivateEstimator
+    from discreet.learn.estimator import CopiedFit, PrivateEstimator
     from discreet.learn.features import Features
     from discreet.learn.kmeans import KMeans
     from discreet.learn.linear import LinearRegression, LogisticRegression, Ridge
@@ -26,7 +26,7 @@ __getattr__, __dir__ = export_lazily(
     {
         "discreet.learn.additive": "Additive Curve",
         "discreet.learn.charging": "RepeatedFit",
-        "discreet.learn.estimator": "PrivateEstimator",
+        "discreet.learn.estimator": "CopiedFit PrivateEstimator",
         "discreet.learn.features": "Features",
         "discreet.learn.kmeans": "KMeans",
         "discreet.learn.linear": "LinearRegression LogisticRegression Ridge",
@@ -43,6 +43,7 @@ __all__ = [
     "PCA",
     "Additive",
     "BinnedNB",
+    "CopiedFit",
     "Curve",
     "Features",
     "GaussianNB",

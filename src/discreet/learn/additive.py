@@ -21,10 +21,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import Number, check_int, nearest_float, read_positive
+from discreet._numbers import Number, nearest_float
 from discreet.errors import BadParameter
 from discreet.learn.charging import FitPlan, NoisyVector, Payer, Released, bound_unit
-from discreet.learn.descent import RESIDUAL_BITS, Descent, Floats, IntegerRows, Settings
+from discreet.learn.descent import (
+    RESIDUAL_BITS,
+    Descent,
+    Floats,
+    IntegerRows,
+    NoisySums,
+    Settings,
+    sum_target,
+)
 from discreet.learn.estimator import Declaration, PrivateEstimator, read_classes, read_target_bounds
 from discreet.learn.features import (
     GRID_BITS,
@@ -40,7 +48,7 @@ from discreet.learn.features import (
     NumericFeature,
     Target,
 )
-from discreet.learn.linear import MAX_CLIP, MAX_STEPS, ClassifierMixin, choose_residuals, multiply_design
+from discreet.learn.linear import ClassifierMixin, choose_residuals, list_descent_vectors, make_settings, multiply_design
 from discreet.learn.records import Records, Rows
 from discreet.learn.scoring import score_linear_model
 from discreet.mechanisms.gaussian import Gaussian
@@ -53,16 +61,9 @@ BIN_BITS = 8
 BINS = 1 << BIN_BITS
 """How many bins a number has before they are merged."""
 
-STEPS = 30
-LEARNING_RATE = 0.1
-MOMENTUM = 0.9
-CLASS_SCALE = 1.0
-NUMBER_SCALE = 0.1
 COUNTS_SHARE = Fraction(1, 10)
 """The share of μ² for the counts."""
 
-CLASS_CLIP = Fraction(3, 10)
-NUMBER_CLIP = Fraction(1, 10)
 MAX_MERGED = 24
 """The most bins of a number, after they are merged."""
 
@@ -102,13 +103,14 @@ def merge_bins(counts: Floats, noise: float, bins: int) -> Ints:
     return np.unique(places, return_inverse=True)[1].astype(np.int64)
 
 
-def choose_bins(settings: Settings, curvature: float, size: float, sigma: float) -> int:
+def choose_bins(settings: Settings, columns: int, curvature: float, size: float, sigma: float) -> int:
     """Return how many merged bins a number has: as many as the noise of the gradients lets the model learn.
 
     `sigma` is that of a gradient sum, and `size` the noisy number of records.
     """
     noise = sigma / (size * 2.0 ** (RESIDUAL_BITS + GRID_BITS)) / settings.steps**0.5
-    return int(min(max(curvature * settings.weight_scale / (BIN_NOISE * noise), MIN_MERGED), MAX_MERGED))
+    effect = settings.total_effect / columns**0.5
+    return int(min(max(curvature * effect / (BIN_NOISE * noise), MIN_MERGED), MAX_MERGED))
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class Merged:
     features: Features  # all columns, by their bins
     maps: tuple[Ints, ...]  # for each column, from a bin to a merged one
     counts: Ints  # of all merged bins, on the grid of column sums
+    noises: Floats  # their standard deviations
 
     @classmethod
     def of(cls, binned: Features, numbers: int, counts: Ints, noise: float, bins: int) -> "Merged":
@@ -136,7 +139,15 @@ class Merged:
             for each, sums in zip(binned.categories, merged, strict=True)
         )
         padded = [np.pad(each, (0, category.size - len(each))) for each, category in zip(merged, kept, strict=True)]
-        return cls(Features((), kept), tuple(maps), np.concatenate([counts[:1], *padded]) * ONE)
+        joined = [np.bincount(each, minlength=category.size) for each, category in zip(maps, kept, strict=True)]
+        noises = noise * np.sqrt(np.concatenate([[1], *joined])) * ONE
+        return cls(Features((), kept), tuple(maps), np.concatenate([counts[:1], *padded]) * ONE, noises)
+
+    def read_sums(self, released: Mapping[str, Ints], noises: Mapping[str, Gaussian]) -> NoisySums:
+        """Return the noisy counts, and the sums of a target that is a number."""
+        if "target" not in released:
+            return NoisySums(self.counts, self.noises)
+        return NoisySums(self.counts, self.noises, released["target"], float(noises["target"].sigma))
 
     def encode(self, binned: Codes) -> Design:
         """Return the design of rows, from the bins of their columns."""
@@ -236,33 +247,23 @@ class Additive(ClassifierMixin, PrivateEstimator):
             raise BadParameter("classes", "given", "target_bounds are given too", "give one of the two")
         if self.target_bounds is not None or (self.classes is None and keys is None and bounds is not None):
             return read_target_bounds(self.target_bounds, records)
-        return read_classes(self.classes if self.classes is not None else keys)
+        return read_classes(self.classes, records)
 
     def _make_settings(self, declared: Declaration) -> Settings:
-        steps = STEPS if self.steps is None else check_int(self.steps, "steps", 1)
-        if steps > MAX_STEPS:
-            raise BadParameter("steps", steps, f"at most {MAX_STEPS:,} are made", "noise grows with them: give fewer")
-        default = NUMBER_CLIP if isinstance(declared.target, NumericFeature) else CLASS_CLIP
         length = Fraction(round((1 + len(declared.features.names)) ** 0.5 * 64), 64)
-        clip = default * length if self.clip is None else read_positive(self.clip, "clip")
-        if clip > MAX_CLIP or clip < Fraction(1, 1 << 12):
-            raise BadParameter("clip", nearest_float(clip), "out of reach of the grid", "give a number from 0.001 to 16")
-        scale = NUMBER_SCALE if isinstance(declared.target, NumericFeature) else CLASS_SCALE
-        return Settings(steps, clip, LEARNING_RATE, MOMENTUM, scale, COUNTS_SHARE)
+        return make_settings(declared.target, length, COUNTS_SHARE, steps=self.steps, clip=self.clip)
 
     def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
-        settings, relation, rows = self._make_settings(declared), declared.neighbours, declared.max_rows
-        counts = bound_unit(1 + len(declared.features.names), relation, rows, nonnegative=True)
-        gradients = bound_unit(settings.clip_on_grid**2, relation, rows)
-        return (
-            NoisyVector("counts", counts, settings.moments_share),
-            NoisyVector("gradients", gradients, 1 - settings.moments_share, settings.steps),
-        )
+        columns = 1 + len(declared.features.names)
+        counts = bound_unit(columns, declared.neighbours, declared.max_rows, nonnegative=True)
+        return list_descent_vectors(self._make_settings(declared), "counts", counts, declared)
 
     def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
         width = bin_features(declared.features).width
         outputs = choose_residuals(declared.target).outputs
-        return {"counts": (width,), "gradients": (self._make_settings(declared).steps, outputs, width)}
+        settings = self._make_settings(declared)
+        shapes: dict[str, tuple[int, ...]] = {"counts": (width,), "gradients": (settings.steps, outputs, width)}
+        return shapes | ({"target": (2,)} if settings.target_share else {})
 
     def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         features = declared.features
@@ -271,13 +272,16 @@ class Additive(ClassifierMixin, PrivateEstimator):
         counting = self._make_descent(declared, binned_features)
         exact = counting.sum_columns(IntegerRows.of(whole)) // ONE
         counts = noises["counts"].release(exact, bits)
+        released = {"counts": counts}
         merged = self._merge(declared, counts, noises)
         descent = replace(counting, features=merged.features)
         prepared = IntegerRows.of(Rows(merged.encode(binned), rows.target, rows.present))
-        found = descent.release_gradients(prepared, merged.counts, noises["gradients"], bits)
+        if descent.settings.target_share:
+            released["target"] = noises["target"].release(sum_target(prepared), bits)
+        found = descent.release_gradients(prepared, merged.read_sums(released, noises), noises["gradients"], bits)
         gradients = np.zeros(self._list_shapes(declared)["gradients"], np.int64)
         gradients[:, :, : found.shape[2]] = found  # the rest is 0, without noise, because there are no such bins
-        return {"counts": counts, "gradients": gradients}
+        return released | {"gradients": gradients}
 
     def _make_descent(self, declared: Declaration, features: Features) -> Descent:
         residuals = choose_residuals(declared.target)
@@ -286,8 +290,9 @@ class Additive(ClassifierMixin, PrivateEstimator):
     def _merge(self, declared: Declaration, counts: Ints, noises: Mapping[str, Gaussian]) -> Merged:
         """Merge bins, from noisy counts alone."""
         descent = self._make_descent(declared, declared.features)
-        size = max(float(counts[0]), descent.least_size)
-        bins = choose_bins(descent.settings, descent.residuals.curvature, size, float(noises["gradients"].sigma))
+        size = max(float(counts[0]), declared.expected / 4, 1.0)
+        columns = len(declared.features.names)
+        bins = choose_bins(descent.settings, columns, descent.residuals.curvature, size, float(noises["gradients"].sigma))
         numbers = len(declared.features.numbers)
         return Merged.of(bin_features(declared.features), numbers, counts, float(noises["counts"].sigma), bins)
 
@@ -296,7 +301,7 @@ class Additive(ClassifierMixin, PrivateEstimator):
         merged = self._merge(declared, released["counts"], plan.noises)
         descent = self._make_descent(declared, merged.features)
         gradients = released["gradients"][:, :, : merged.features.width]
-        path = descent.follow({"moments": merged.counts, "gradients": gradients}, float(plan.noises["gradients"].sigma))
+        path = descent.follow(merged.read_sums(released, plan.noises), gradients, plan.noises)
         self._merged, self._weights = merged, path.result
         self.n_iter_ = descent.settings.steps
         self._show_curves(features, merged, path.result, path.errors, path.means)

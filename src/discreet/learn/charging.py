@@ -318,7 +318,7 @@ class Tally:
         self._events: dict[Neighbours, list[tuple[Composition, Fraction, Fraction]]] = {}
 
     def add(self, event: Composition, terms: ChargeTerms, neighbours: Neighbours) -> None:
-        """Count a fit; from the second on, warn with the ε of all of them."""
+        """Count a fit, or a release of metrics; from the second on, warn with the ε of all of them."""
         with self._lock:
             fits = self._events.setdefault(neighbours, [])
             fits.append((event, terms.limit, terms.certified_delta))
@@ -330,14 +330,14 @@ class Tally:
     def _describe(fits: Sequence[tuple[Composition, Fraction, Fraction]]) -> str:
         delta = sum((each for _, _, each in fits), Fraction(0))
         if delta >= 1:
-            return f"This is fit {len(fits)} without an account. Together the fits promise nothing: their δ add up to 1."
+            return f"This is release {len(fits)} without an account. Together they promise nothing: their δ add up to 1."
         epsilon = min(
             Fraction(certified_epsilon(compose(*(event for event, _, _ in fits)), delta).upper),
             sum((each for _, each, _ in fits), Fraction(0)),
         )
         return (
-            f"This is fit {len(fits)} without an account in this process. If the fits read records of the same people, "
-            f"together they cost ε = {format_up(epsilon, SHOWN_DIGITS)}{format_at(delta)}. "
+            f"This is release {len(fits)} (fits and metrics) without an account in this process. If they read records of "
+            f"the same people, together they cost ε = {format_up(epsilon, SHOWN_DIGITS)}{format_at(delta)}. "
             "Give account=, so that a budget limits them."
         )
 

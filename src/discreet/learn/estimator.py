@@ -7,6 +7,7 @@ unless it asks for its tags.
 """
 
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -40,6 +41,7 @@ from discreet.learn.features import (
     ColumnSource,
     Design,
     Features,
+    Name,
     NumericFeature,
     Target,
 )
@@ -56,6 +58,14 @@ MAX_EXPECTED = 1 << 40
 
 class NotFitted(DiscreetError, ValueError, AttributeError):
     """The model has no coefficients yet."""
+
+
+class ScoreRefused(BadParameter, AttributeError):  # type: ignore[misc]  # both have a `name`: what was asked for
+    """A private model has no exact score."""
+
+
+class CopiedFit(UserWarning):
+    """A copy that scikit-learn made is fitted: what its meta-estimators compute of rows is not private."""
 
 
 class StoredWithoutAccount:
@@ -96,6 +106,7 @@ class PrivateEstimator(ABC):
     event_: Composition
     cost_: Cost
     n_features_in_: int
+    _is_copy: bool = False  # whether scikit-learn's clone made it
 
     # -- what a model adds ------------------------------------------------------------------------------------------------
 
@@ -128,12 +139,8 @@ class PrivateEstimator(ABC):
         a retry free, for records of a session. `bits` are for tests: with any but the system's the model says so.
         """
         refuse_options(others)
-        refuse_search()
-        records = to_records(X, y)
-        declared = self._declare(records)
-        records.check(declared.features, declared.target)
-        vectors = self._list_vectors(declared)
-        plan = self._plan(declared, vectors)
+        records, declared, plan = self._prepare(X, y)
+        self._check_copy(declared.payer)
         settings = {"class": type(self).__name__, **{name: to_plain(each) for name, each in self._list_settings().items()}}
         fit = Fit(
             records, declared.features, declared.target, declared.neighbours, settings, plan,
@@ -144,18 +151,35 @@ class PrivateEstimator(ABC):
         self._show(declared, plan, fitted.released)
         return self
 
+    def quote(self, X: Any, y: Any = None) -> Cost:
+        """Return what a fit on these records will cost, and what remains of the budget. Nothing is charged, no row is read.
+
+        `X` and `y` are as in `fit`. What `fit` would refuse before the debit is refused here.
+        """
+        return self._prepare(X, y)[2].cost
+
+    def _prepare(self, X: Any, y: Any) -> tuple[Records, Declaration, FitPlan]:
+        """Check all that is declared about records, and plan the noise: whatever comes before the debit."""
+        records = to_records(X, y)
+        declared = self._declare(records)
+        records.check(declared.features, declared.target)
+        return records, declared, self._plan(declared, self._list_vectors(declared))
+
     def _keep(self, declared: Declaration, fitted: Fitted) -> None:
         self._declared_features, self._declared_target = declared.features, declared.target
         self._fitted, self.event_, self.cost_ = fitted, fitted.event, fitted.cost
         self._session_account = declared.payer.account if isinstance(declared.payer, Session) else declared.payer
-        self.n_features_in_ = len(declared.features.names)
-        names = declared.features.names
+        self._keep_names(declared.features.names)
+        if self.KIND == "classifier" and isinstance(declared.target, CategoryFeature):
+            self.classes_ = np.array(declared.target.keys)
+
+    def _keep_names(self, names: Sequence[Name]) -> None:
+        """Show the declared columns as scikit-learn does: how many there are, and their names if all have one."""
+        self.n_features_in_ = len(names)
         if all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, object)
         else:
             vars(self).pop("feature_names_in_", None)
-        if self.KIND == "classifier" and isinstance(declared.target, CategoryFeature):
-            self.classes_ = np.array(declared.target.keys)
 
     @property
     def plan(self) -> FitPlan:
@@ -175,6 +199,8 @@ class PrivateEstimator(ABC):
     def _declare(self, records: Records | None) -> Declaration:
         """Read the parameters. Whatever they lack or contradict is refused here, before any charge."""
         payer = self._find_payer(records)
+        if records is not None and self.NEEDS_TARGET:
+            records.check_target()
         bounds, categories = self.bounds, self.categories
         if records is not None and records.declared_bounds() is not None:
             bounds, categories = merge_declarations(records, bounds, categories)
@@ -201,16 +227,11 @@ class PrivateEstimator(ABC):
         return check_int(self.expected, "expected", 1)
 
     def _find_payer(self, records: Records | None) -> Payer:
-        own = getattr(records, "session", None)
-        if own is not None:
-            if self.account is not None and self.account is not own:
-                raise BadParameter("account", "given", "records of a session are charged to its account", "leave it out")
-            return own  # type: ignore[no-any-return]
+        payer = find_payer(records, self.account)
         if isinstance(self.account, StoredWithoutAccount):
             raise BadParameter(
                 "account", "not stored", "a stored model has no account", "set_params(account=…), or None for one in memory"
             )
-        payer = self.account
         if payer is not None and not isinstance(payer, Session) and not hasattr(payer, "reserve"):
             raise BadParameter(
                 "account", f"of type {type(payer).__name__}", "neither a session nor an account",
@@ -227,7 +248,9 @@ class PrivateEstimator(ABC):
         if table.count != self.n_features_in_:
             name, expected = type(self).__name__, self.n_features_in_
             reason = f"X has {table.count} features, but {name} is expecting {expected} features as input"
-            raise BadParameter("X", "of another shape", reason, "give the columns that the model was fitted on")
+            names = ", ".join(f"`{each}`" for each in features.names if isinstance(each, str))
+            hint = "give the columns that the model was fitted on" + (f": {names}" if names else "")
+            raise BadParameter("X", "of another shape", reason, hint)
         return features.encode(X)
 
     def _require_fitted(self) -> Self:
@@ -238,11 +261,12 @@ class PrivateEstimator(ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "event_")
 
-    def score(self, *_: Any, **__: Any) -> float:
-        """Refused: a score on private records is a release with a cost of its own."""
-        raise BadParameter(
-            "score", "not a method of private models", "an exact score of private records is not private, and costs nothing "
-            "here", "release one with discreet.learn.metrics; to choose among settings, use discreet.learn.select",
+    @property
+    def score(self) -> Any:
+        """Refused: a score on private records is a release with a cost of its own. scikit-learn finds no such method."""
+        raise ScoreRefused(
+            "score", "not a method of private models", "an exact score of private records is not private",
+            "release a noisy one with discreet.learn.release_metrics; to choose among settings, use discreet.learn.select",
         )  # fmt: skip
 
     def certify(self, key: Any) -> dict[str, Any]:
@@ -281,13 +305,45 @@ class PrivateEstimator(ABC):
                 raise BadParameter(
                     "params", repr(name), f"not a parameter of {type(self).__name__}", f"take {', '.join(names)}"
                 )
+            if self._is_copy and name != "account" and value is not getattr(self, name):
+                raise BadParameter(
+                    "params", repr(name), "changed in a copy that scikit-learn made, which is how its searches try "
+                    "settings: each of their fits would be charged, and their scores are exact, so not private",
+                    "choose settings with discreet.learn.select, which charges one debit for all fits; or construct the "
+                    "model with the parameter",
+                )  # fmt: skip
             setattr(self, name, value)
         return self
 
-    def __sklearn_clone__(self) -> Self:
+    def _copy(self) -> Self:
         """Return an unfitted model with the same parameters and the same account: an account is never copied."""
-        refuse_search()
         return type(self)(**{name: v if name == "account" else deepcopy(v) for name, v in self.get_params().items()})
+
+    def __sklearn_clone__(self) -> Self:
+        """Return a copy that knows that it is one: only an account pays for its fits, and its parameters stay."""
+        copied = self._copy()
+        copied._is_copy = True
+        return copied
+
+    def _check_copy(self, payer: Payer) -> None:
+        """Refuse to fit a copy that no account pays for, and warn of what is done with other copies.
+
+        scikit-learn's meta-estimators and cross-validation fit copies, which is all that its public interface tells of them.
+        """
+        if not self._is_copy:
+            return
+        if payer is None:
+            raise BadParameter(
+                "account", "missing", "this is a copy that scikit-learn made: cross-validation and meta-estimators fit "
+                "several, and no budget limits them",
+                "give account=, whose budget each fit is charged to; to choose settings, use discreet.learn.select",
+            )  # fmt: skip
+        warnings.warn(
+            f"A copy of {type(self).__name__} that scikit-learn made is fitted, and charged to the account. What cross-"
+            "validation, calibration, stacking or a step before it computes of the rows beside is exact, and not private.",
+            CopiedFit,
+            stacklevel=3,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
@@ -321,22 +377,6 @@ class PrivateEstimator(ABC):
         return f"<{type(value).__name__}>" if name == "account" else repr(value)
 
 
-def refuse_search() -> None:
-    """Refuse to be copied or fitted by scikit-learn's searches and cross-validation.
-
-    Each of their fits would be a debit, and their scores are exact: the best of ten fits costs ten, and then leaks. They
-    have no hook by which a model could decline, so the callers are looked up.
-    """
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
-            raise BadParameter(
-                "search", "scikit-learn's", "each of its fits would be charged, and its scores are exact, so not private",
-                "choose settings with discreet.learn.select, which charges one debit for all fits",
-            )  # fmt: skip
-        frame = frame.f_back  # type: ignore[assignment]
-
-
 def make_not_fitted(model: PrivateEstimator) -> Exception:
     """Return the error of a model that is not fitted: scikit-learn's own where that is loaded, which its tools catch."""
     message = f"This {type(model).__name__} instance is not fitted yet. Call fit(X, y) first."
@@ -357,6 +397,16 @@ def merge_declarations(records: Records, bounds: Any, categories: Any) -> tuple[
     return merged, keys
 
 
+def find_payer(records: Records | None, account: Payer) -> Payer:
+    """Return who pays: the session of the records, or the account."""
+    own = getattr(records, "session", None)
+    if own is None:
+        return account
+    if account is not None and account is not own:
+        raise BadParameter("account", "given", "records of a session are charged to its account", "leave it out")
+    return own  # type: ignore[no-any-return]
+
+
 REFUSED_OPTIONS = {
     "sample_weight": "weights of records would change how far one of them moves a sum",
     "warm_start": "each fit starts anew, and is paid anew",
@@ -375,10 +425,11 @@ def refuse_options(given: Mapping[str, Any]) -> None:
         raise BadParameter(name, "given", REFUSED_OPTIONS[name], "leave it out")
 
 
-def read_classes(classes: Any) -> CategoryFeature:
-    """Return the declared classes of a classifier; at least two."""
+def read_classes(given: Any, records: Records | None) -> CategoryFeature:
+    """Return the declared classes of a classifier, its own or the keys of the target in a policy; at least two."""
+    classes = getattr(records, "target_keys", None) if given is None else given
     if classes is None:
-        raise BadParameter("classes", "missing", "they are declared, never read off the data", 'give classes=("no", "yes")')
+        raise _make_missing_target("classes", records, "keys", 'classes=("no", "yes")')
     found = CategoryFeature("classes", tuple(classes))
     if len(found.keys) < 2:
         raise BadParameter("classes", repr(found.keys), "a classifier needs two", 'give classes=("no", "yes")')
@@ -389,14 +440,21 @@ def read_target_bounds(bounds: Any, records: Records | None) -> NumericFeature:
     """Return the declared bounds of the numbers that a regression predicts."""
     declared = getattr(records, "target_bounds", None) if bounds is None else bounds
     if declared is None:
-        raise BadParameter(
-            "target_bounds", "missing", "they are declared, never read off the data", "give target_bounds=(0, 100), say"
-        )
+        raise _make_missing_target("target_bounds", records, "bounds", "target_bounds=(0, 100), for example")
     try:
         lower, upper = declared
     except (TypeError, ValueError):
         raise BadParameter("target_bounds", repr(declared), "not a pair", "give (lower, upper)") from None
     return NumericFeature("target", lower, upper)
+
+
+def _make_missing_target(parameter: str, records: Records | None, declared: str, example: str) -> BadParameter:
+    """Return the refusal of a target about which nothing is declared; of a session's table it names the column."""
+    name = None if records is None else records.target_name
+    if name is None:
+        return BadParameter(parameter, "missing", "they are declared, never read off the data", f"give {example}")
+    reason = f"`{name}` is to be predicted, and its {declared} are not declared: they are never read off the data"
+    return BadParameter(parameter, "missing", reason, f"give {example}, or declare {declared} of `{name}` in the policy")
 
 
 __all__ = ["Declaration", "PrivateEstimator", "read_classes", "read_target_bounds", "refuse_options"]

@@ -55,6 +55,12 @@ TRUTHS = {"true": 1, "True": 1, "TRUE": 1, "false": 0, "False": 0, "FALSE": 0}
 NO_KEY = ("no key",)
 """What a number that cannot be a key is taken for."""
 
+PLAIN = (str, int, float, bool)
+"""Types of which equal values are the same key."""
+
+FINE_UNITS = ("ns", "ps", "fs", "as")
+"""Units of dates that NumPy lists as integers, and not as dates."""
+
 MAX_WIDTH = 100_000
 """Columns of a design: the noise of a model has one number for each."""
 
@@ -160,9 +166,11 @@ class CategoryFeature:
 def _find_place(cell: Any, places: Mapping[Any, int], known: dict[Any, int], rest: int) -> int:
     """Return the place of a cell; `known` are those of cells that were looked up."""
     try:
-        place = known.get(cell)
+        place = known.get(cell) if type(cell) in PLAIN else None
         if place is None:
-            place = known[cell] = places.get(None if is_missing(cell) else normalise_key(cell), rest)
+            place = places.get(None if is_missing(cell) else normalise_key(cell), rest)
+            if type(cell) in PLAIN:  # others may be equal and be different keys, as the same moment in two time zones
+                known[cell] = place
         return place
     except Exception:  # a cell that has no hash, or whose comparison fails, is none of the keys
         return rest
@@ -174,6 +182,8 @@ def normalise_key(key: Any) -> Any:
     >>> [normalise_key(key) for key in (1, 1.0, "1", "01", True, "true", "F", None, 1 << 60)]
     [1, 1, 1, 1, 1, 1, 'F', None, ('no key',)]
     """
+    if isinstance(key, bytes):
+        key = key.decode(errors="replace")
     if isinstance(key, str):
         if key in TRUTHS:
             return TRUTHS[key]
@@ -198,7 +208,10 @@ def list_cells(cells: Any) -> list[Any]:
     """Return the cells of one column as Python values."""
     if isinstance(cells, list | tuple):
         return [*cells]
-    listed = to_column(cells).tolist()
+    column = to_column(cells)
+    if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in FINE_UNITS:
+        column = column.astype("M8[us]")
+    listed = column.tolist()
     return listed if isinstance(listed, list) else [listed]
 
 
@@ -217,15 +230,30 @@ def to_column(cells: Any) -> NDArray[Any]:
 
 
 def read_numbers(cells: Any) -> NDArray[np.float64]:
-    """Return cells as doubles; NaN for what is no number."""
+    """Return cells as doubles; NaN for what is no number.
+
+    One odd cell may decide the type of a column, so cells are read alike whatever it is: truth values are 0 and 1, also as
+    texts, and dates and durations are never numbers.
+
+    >>> read_numbers(np.array(["True", "2", "x"])).tolist(), read_numbers(np.array([True, False])).tolist()
+    ([1.0, 2.0, nan], [1.0, 0.0])
+    """
     array = to_column(cells)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64)
+    if array.dtype.kind in "mM":
+        return np.full(len(array), np.nan)
     return np.fromiter(map(_read_number, list_cells(array)), np.float64)
 
 
 def _read_number(cell: Any) -> float:
     try:
+        if isinstance(cell, bytes):
+            cell = cell.decode()
+        if isinstance(cell, str) and cell in TRUTHS:
+            return float(TRUTHS[cell])
+        if isinstance(cell, complex | np.complexfloating):
+            return float(cell.real) if cell.imag == 0 else float("nan")
         if isinstance(cell, str | int | float | Decimal | Fraction | np.generic):
             return float(cell)
     except OverflowError:
@@ -274,10 +302,15 @@ class Features:
         """Read bounds and categories as they are declared: by name, or by position in an array.
 
         `bounds` may also be a list with one pair for each column, or one pair for all; `columns` then says which there are.
+        Without columns, as for a quote, a list is that of an array.
+
+        >>> Features.of([(0, 1), (0, 2)], {1: ("a", "b")}).names
+        (0, 2, 1)
         """
         listed = dict(categories or {})
         if bounds is not None and not isinstance(bounds, Mapping):
-            bounds = _number_bounds(bounds, [name for name in columns if name not in listed])
+            places = columns or range(len(bounds) + len(listed))
+            bounds = _number_bounds(bounds, [name for name in places if name not in listed], is_known=bool(columns))
         numbers = tuple(NumericFeature(name, *_read_pair(name, pair)) for name, pair in (bounds or {}).items())
         return cls(numbers, tuple(CategoryFeature(name, keys) for name, keys in listed.items()))
 
@@ -327,9 +360,9 @@ class Features:
             return
         for name in self.names:
             if name not in table.names:
-                reason = f"the data has no such column: {suggest_name(name, map(str, table.names))}"
-                raise BadParameter("bounds" if name in [e.name for e in self.numbers] else "categories", repr(name), reason,
-                                   "declare the columns by their names")  # fmt: skip
+                parameter = "bounds" if name in [each.name for each in self.numbers] else "categories"
+                hint = suggest_name(name, map(str, table.names))
+                raise BadParameter(parameter, repr(name), "the data has no such column", hint)
         extra = [name for name in table.names if name not in self.names]
         if extra:
             raise BadParameter(
@@ -362,9 +395,14 @@ def _stack(columns: Sequence[Codes], rows: int) -> Codes:
     return stacked.T
 
 
-def _number_bounds(bounds: Any, positions: Sequence[Name]) -> dict[Any, Any]:
+def _number_bounds(bounds: Any, positions: Sequence[Name], *, is_known: bool) -> dict[Any, Any]:
     pairs = [*bounds]
     if len(pairs) == 2 and not any(hasattr(each, "__len__") for each in pairs):
+        if not is_known:
+            raise BadParameter(
+                "bounds", "one pair for all columns", "how many columns there are is not known before a fit",
+                "give one pair for each column",
+            )  # fmt: skip
         return dict.fromkeys(positions, tuple(pairs))
     if len(pairs) != len(positions):
         reason = f"{len(pairs)} pairs for {len(positions)} columns of numbers"

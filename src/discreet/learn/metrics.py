@@ -28,7 +28,10 @@ another question. The noise is Gaussian, rounded; all sums are multiples of 2⁻
   normal given ñ, respectively p̃, since e and f are independent of the other class; the third is bounded with ‖(M − θJ)ᵀe‖
   ≤ σ(‖M − θJ‖_F + √(2x)·‖M − θJ‖₂) but for e^−x. Pairs in one bin count as 0 at the lower end and as 1 at the upper end, so
   the interval also covers what the bins hide.
-- R² from the four sums, all of which lie within their half-widths together.
+- R² = 1 − Q/S with Q = Σq and S = Σ(u − m)² around the mean m. At the true m and φ = S/(S + Q), (1 − φ)S − φQ = 0, and S is
+  n − Σ(1 − u²) − 2mΣu + m²n, linear in the sums: the noisy value is noise alone, of known deviation. m lies within a known
+  distance of its estimate, but for a tenth of what the interval may miss; φ is rejected if it is for all such m, between
+  whose ends the value is largest or smallest at an end or at the estimate, where its slope is 0. R² = 2 − 1/φ.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,9 +62,10 @@ from discreet.learn.charging import (
     read_neighbours,
     run_fit,
 )
+from discreet.learn.estimator import find_payer
 from discreet.learn.features import GRID_BITS, HALF, CategoryFeature, Features, Ints, NumericFeature, Target
 from discreet.learn.records import Records, Rows, to_records
-from discreet.learn.scoring import Floats, RowwiseScores, choose_first_best, look_up_losses
+from discreet.learn.scoring import Floats, RowwiseScores, choose_first_best, look_up_losses, require_own_scores
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.units import Neighbours
@@ -141,8 +145,17 @@ class Metrics(Mapping[str, Any]):
         return len(self.values_)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={each}" for name, each in self.values_.items() if isinstance(each, Metric))
-        return f"Metrics({shown})"
+        return f"Metrics({', '.join(f'{name}={_format_metric(each)}' for name, each in self.values_.items())})"
+
+
+def _format_metric(found: Any) -> str:
+    """One metric in one line, with its error."""
+    if isinstance(found, ConfusionMatrix):
+        rows = "; ".join(", ".join(f"{each:,.0f}" for each in row) for row in found.counts)
+        return f"[{rows}] ±{found.half_width:,.1f}"
+    if isinstance(found, tuple):  # of the calibration: one share for each bin
+        return f"<{len(found)} bins>"
+    return str(found)
 
 
 def release_metrics(
@@ -162,8 +175,9 @@ def release_metrics(
     """Release metrics of a fitted model on private test records, for one debit.
 
     `metrics` are names: "accuracy", "confusion", "auc", "calibration", "log_loss" for classes, "r2" for numbers, "inertia"
-    for clusters. Test records should not be training records: of units that the model was not fitted on, the metrics cost
-    nothing beside the fit (parallel composition).
+    for clusters. The model is one of discreet.learn: no other code is handed private rows. Test records should not be
+    training records: of units that the model was not fitted on, the metrics cost nothing beside the fit (parallel
+    composition).
 
     >>> import numpy as np
     >>> from discreet.learn import BinnedNB
@@ -194,16 +208,6 @@ def release_metrics(
     return Metrics(evaluation.show(plan, fitted.released, level), fitted.cost, fitted.event)
 
 
-def find_payer(records: Records, account: Payer) -> Payer:
-    """Return who pays: the session of the records, or the account."""
-    own = getattr(records, "session", None)
-    if own is None:
-        return account
-    if account is not None and account is not own:
-        raise BadParameter("account", "given", "records of a session are charged to its account", "leave it out")
-    return own  # type: ignore[no-any-return]
-
-
 def fingerprint(model: Any) -> str:
     """Return a hash of what a model predicts with: the arrays that it shows, which are public."""
     digest = sha256(type(model).__name__.encode())
@@ -230,11 +234,10 @@ class Evaluation:
     @classmethod
     def of(cls, model: Any, records: Records, metrics: Sequence[str] | None) -> "Evaluation":
         """Check which metrics a model has."""
-        if not isinstance(model, RowwiseScores):
-            raise BadParameter(
-                "model", f"of type {type(model).__name__}", "metrics need scores that depend on one row alone",
-                "give a fitted model of discreet.learn, or one with score_rows(design)",
-            )  # fmt: skip
+        require_own_scores(model)
+        for name, value in vars(model).items():
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+                raise BadParameter("model", f"changed: {name} holds NaN", "no fit gives that", "fit it again")
         features, target = read_declaration(model)
         task = {CategoryFeature: "classes", NumericFeature: "numbers"}.get(type(target), "clusters")
         known = [*FOR_CLASSES] if task == "classes" else [*DEFAULTS[task]]
@@ -316,7 +319,7 @@ class Evaluation:
         if name == "calibration":
             return draw_calibration(sums, sigma, confidence)
         if name == "r2":
-            return bound_r2(sums, noise.error(confidence, 4) / UNIT, confidence)
+            return bound_r2(sums, sigma, confidence)
         factor = MAX_LOSS if name == "log_loss" else float(len(self.features.numbers))
         share = bound_share(float(sums[0]), float(sums[1]), sigma, confidence, (1, 1))
         return Metric(factor * share.value, factor * share.lower, factor * share.upper, confidence)
@@ -482,15 +485,32 @@ def draw_calibration(sums: Floats, sigma: float, confidence: float) -> tuple[Cal
     return tuple(found)
 
 
-def bound_r2(sums: Floats, half_width: float, confidence: float) -> Metric:
-    """Return R² of noisy (n, Σu, Σ(1 − u²), Σq), with an interval from the half-width of all four."""
+def bound_r2(sums: Floats, sigma: float, confidence: float) -> Metric:
+    """Return R² of noisy (n, Σu, Σ(1 − u²), Σq), with its interval.
+
+    >>> print(bound_r2(np.array([1000.0, 100.0, 800.0, 57.0]), 2.0, 0.95))
+    0.7000 [0.6767, 0.7228]
+    """
     size, total, rest, errors = map(float, sums)
-    spread = size - rest - total**2 / max(size, 1.0)
-    value = 1 - max(errors, 0.0) / spread if spread > 0 else -inf
-    largest, smallest = size + half_width, max(size - half_width, 0.0)
-    nearest = max(abs(total) - half_width, 0.0)
-    most = largest - (rest - half_width) - nearest**2 / max(largest, 1.0)
-    least = smallest - (rest + half_width) - (abs(total) + half_width) ** 2 / smallest if smallest > 0 else 0.0
-    upper = 1 - max(errors - half_width, 0.0) / most if most > 0 else 1.0
-    lower = 1 - max(errors + half_width, 0.0) / least if least > 0 else -inf
-    return Metric(value, lower, upper, confidence)
+    z, z_mean = normal_quantile(0.45 * (1 - confidence)), normal_quantile(0.05 * (1 - confidence))
+    middle = total / max(size, 1.0)
+    off = (z_mean * sigma + ROUNDING) * sqrt(2) / size if size > 0 else inf  # how far the mean may be from it
+    means = [min(max(each, -1.0), 1.0) for each in (middle - off, middle, middle + off)]
+
+    def find_spread(mean: float) -> float:
+        return size - rest - 2 * mean * total + mean * mean * size
+
+    def rejects(share: float) -> bool:
+        """Whether spread/(spread + errors) is not this share, whatever the mean is."""
+        values = [(1 - share) * find_spread(mean) - share * errors for mean in means]
+        largest = max(abs(mean) for mean in means)
+        parts = (share, (1 - share) * (1 + largest**2), 1 - share, 2 * largest * (1 - share))
+        slack = z * sigma * sqrt(sum(part * part for part in parts)) + ROUNDING * sum(parts)
+        return min(values) > slack or max(values) < -slack
+
+    spread = max(find_spread(means[1]), sigma, 1e-9)
+    share = spread / (spread + max(errors, 0.0))
+    if rejects(share):  # no spread at all fits these sums: nothing is known
+        return Metric(2 - 1 / share, -inf, 1.0, confidence)
+    low, high = find_edge(rejects, 0.0, share), find_edge(rejects, 1.0, share)
+    return Metric(2 - 1 / share, 2 - 1 / low if low > 0 else -inf, 2 - 1 / high, confidence)

@@ -127,7 +127,26 @@ class MomentLayout:
         return symmetric
 
 
-class Moments(PrivateEstimator):
+class ProductsRelease(PrivateEstimator):
+    """What releases the moments of all declared columns."""
+
+    NEEDS_TARGET = False
+    NEEDS_EXPECTED = False
+
+    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
+        MomentLayout(declared.features)
+        moved = bound_products(len(declared.features.names), declared.neighbours, declared.max_rows)
+        return (NoisyVector("products", moved, Fraction(1)),)
+
+    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
+        return {"products": MomentLayout(declared.features).entries[0].shape}
+
+    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
+        exact = MomentLayout(declared.features).sum_products(rows.design, rows.present)
+        return {"products": noises["products"].release(exact, bits)}
+
+
+class Moments(ProductsRelease):
     """A reusable release: n, sums, and products of all declared columns. What follows from it is free.
 
     >>> import numpy as np
@@ -142,9 +161,6 @@ class Moments(PrivateEstimator):
     >>> bool(abs(model.coef_[0] - 50) < 2)
     True
     """
-
-    NEEDS_TARGET = False
-    NEEDS_EXPECTED = False
 
     matrix_: Floats
     """Σxxᵀ with noise, of the columns of the design: the intercept, numbers in half-ranges from the middle, categories."""
@@ -163,18 +179,6 @@ class Moments(PrivateEstimator):
     ) -> None:
         self.epsilon, self.delta, self.bounds, self.categories = epsilon, delta, bounds, categories
         self.neighbours, self.account = neighbours, account
-
-    def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
-        MomentLayout(declared.features)
-        moved = bound_products(len(declared.features.names), declared.neighbours, declared.max_rows)
-        return (NoisyVector("products", moved, Fraction(1)),)
-
-    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
-        return {"products": MomentLayout(declared.features).entries[0].shape}
-
-    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
-        exact = MomentLayout(declared.features).sum_products(rows.design, rows.present)
-        return {"products": noises["products"].release(exact, bits)}
 
     def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         self.matrix_ = MomentLayout(declared.features).to_matrix(released["products"])
@@ -226,12 +230,15 @@ class Moments(PrivateEstimator):
         declared = self._require_fitted()._declared_features
         places = [each.name for each in declared.numbers]
         if target not in places:
-            reason = f"no declared number has this name: {suggest_name(str(target), map(str, places))}"
-            raise BadParameter("target", repr(target), reason, "name one of the columns that have bounds")
+            hint = suggest_name(str(target), map(str, places))
+            raise BadParameter("target", repr(target), "no column with declared bounds has this name", hint)
         chosen = [name for name in declared.names if name != target] if features is None else [*features]
         for name in chosen:
-            if name not in declared.names or name == target:
-                raise BadParameter("features", repr(name), "not a declared column other than the target", "leave it out")
+            if name == target:
+                raise BadParameter("features", repr(name), "it is the target", "leave it out")
+            if name not in declared.names:
+                hint = suggest_name(name, [str(each) for each in declared.names if each != target])
+                raise BadParameter("features", repr(name), "not a declared column", hint)
         kept = Features(
             tuple(each for each in declared.numbers if each.name in chosen),
             tuple(each for each in declared.categories if each.name in chosen),
@@ -349,7 +356,7 @@ def drop_negative(matrix: Floats) -> Floats:
     return kept
 
 
-class PCA(PrivateEstimator):
+class PCA(ProductsRelease):
     """Principal components of declared numbers, from their noisy moments [DTTZ14].
 
     `scaled` computes them of columns in half-ranges of their bounds, so that no column dominates by its unit.
@@ -365,8 +372,6 @@ class PCA(PrivateEstimator):
     """
 
     KIND = "transformer"
-    NEEDS_TARGET = False
-    NEEDS_EXPECTED = False
 
     components_: Floats
     explained_variance_: Floats
@@ -398,17 +403,9 @@ class PCA(PrivateEstimator):
         return wanted
 
     def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
-        numbers = require_numbers(declared, "components are those of numbers", "leave them out")
+        require_numbers(declared, "components are those of numbers", "leave them out")
         self._count_components(declared.features)
-        MomentLayout(declared.features)
-        return (NoisyVector("products", bound_products(numbers, declared.neighbours, declared.max_rows), Fraction(1)),)
-
-    def _list_shapes(self, declared: Declaration) -> Mapping[str, tuple[int, ...]]:
-        return {"products": MomentLayout(declared.features).entries[0].shape}
-
-    def _release(self, declared: Declaration, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
-        exact = MomentLayout(declared.features).sum_products(rows.design, rows.present)
-        return {"products": noises["products"].release(exact, bits)}
+        return super()._list_vectors(declared)
 
     def _show(self, declared: Declaration, plan: FitPlan, released: Released) -> None:
         matrix = MomentLayout(declared.features).to_matrix(released["products"])
@@ -509,13 +506,10 @@ class StandardScaler(PrivateEstimator):
         declared = self._declare(records)
         records.check(declared.features, None)
         require_numbers(declared, "only numbers are scaled", "leave them out")
-        names = declared.features.names
         self._declared_features, self._declared_target = declared.features, None
-        self.event_, self.n_features_in_ = NO_EVENT, len(names)
-        for name in ("cost_", "feature_names_in_"):
-            vars(self).pop(name, None)
-        if all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(names, object)
+        self.event_ = NO_EVENT
+        vars(self).pop("cost_", None)
+        self._keep_names(declared.features.names)
         scales = list_scales(declared.features)
         self._set_scales(declared.features, scales.middles, scales.halves)
         return self

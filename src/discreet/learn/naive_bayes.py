@@ -111,7 +111,7 @@ class BinnedNB(Classifying, PrivateEstimator):
         self.classes, self.bins, self.neighbours, self.account = classes, bins, neighbours, account
 
     def _read_target(self, records: Records | None) -> Target:
-        return read_classes(getattr(records, "target_keys", None) if self.classes is None else self.classes)
+        return read_classes(self.classes, records)
 
     def _make_layout(self, declared: Declaration) -> BinLayout:
         return BinLayout(declared.features, check_int(self.bins, "bins", 1))
@@ -201,7 +201,7 @@ class GaussianNB(Classifying, PrivateEstimator):
     categories = None
 
     def _read_target(self, records: Records | None) -> Target:
-        return read_classes(getattr(records, "target_keys", None) if self.classes is None else self.classes)
+        return read_classes(self.classes, records)
 
     def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         numbers = require_numbers(declared, "a normal distribution needs numbers", "use BinnedNB, or leave them out")

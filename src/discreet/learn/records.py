@@ -60,6 +60,15 @@ class Records(ABC):
         """The names of the columns of features, or their positions in an array."""
         return ()
 
+    @property
+    def target_name(self) -> str | None:
+        """The column of a table that is predicted; None where the targets have no name."""
+        return None
+
+    def check_target(self) -> None:
+        """Refuse records of a table without a column to predict, before anything is read from what is declared."""
+        return
+
     def declared_bounds(self) -> Mapping[str, tuple[Any, Any]] | None:
         """The bounds of columns that a policy declares, for a model that declares none; None where there is no policy."""
         return None

@@ -7,11 +7,13 @@ computed with sums, products and comparisons of columns, element by element and 
 bit, or as integers. Exponentials and logarithms of a row's own score are looked up in a public table.
 """
 
+import sys
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import BadParameter
 from discreet.learn.features import ONE, Design, NumericFeature, Target
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -29,6 +31,23 @@ class RowwiseScores(Protocol):
         squared half-ranges.
         """
         ...
+
+
+def require_own_scores(model: Any, parameter: str = "model") -> None:
+    """Refuse models whose scores of private rows are not computed by the classes of discreet.learn themselves.
+
+    What another class does with rows that it is handed cannot be seen from here: it may keep them, raise an error for one of
+    them, or let one row change the score of another. So neither other classes nor subclasses are handed any, nor models
+    whose method was replaced.
+    """
+    kind = type(model)
+    own = kind.__module__.startswith("discreet.learn.") and vars(sys.modules[kind.__module__]).get(kind.__name__) is kind
+    if own and isinstance(model, RowwiseScores) and "score_rows" not in vars(model):
+        return
+    raise BadParameter(
+        parameter, f"of type {kind.__name__}", "not a model of discreet.learn that predicts, so nothing is known of what it "
+        "does with private rows", "give a model of discreet.learn, itself and not a subclass",
+    )  # fmt: skip
 
 
 def to_probabilities(scores: Floats) -> Floats:

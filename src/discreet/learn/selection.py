@@ -43,11 +43,12 @@ from discreet.learn.charging import (
     run_fit,
     to_plain,
 )
-from discreet.learn.estimator import Declaration, PrivateEstimator
+from discreet.learn.estimator import Declaration, PrivateEstimator, find_payer
 from discreet.learn.features import Ints
 from discreet.learn.kmeans import KMeans
-from discreet.learn.metrics import Evaluation, Metric, find_payer
+from discreet.learn.metrics import Evaluation, Metric
 from discreet.learn.records import Records, Rows, to_records
+from discreet.learn.scoring import require_own_scores
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import SYSTEM, Bits, uniform_below
 from discreet.session.charging import ChargeTerms
@@ -112,7 +113,7 @@ class Job:
 
     def fit(self, released: Released) -> PrivateEstimator:
         """Return the model that released sums give: post-processing."""
-        model = self.model.__sklearn_clone__()
+        model = self.model._copy()
         model._declared_features, model._declared_target = self.declared.features, self.declared.target
         model._show(self.declared, self.plan, released)
         return model
@@ -238,8 +239,9 @@ def check_terms(terms: ChargeTerms) -> ChargeTerms:
     if terms.certified_delta:
         return terms
     raise BadParameter(
-        "account", f"kept in {terms.currency.name}", "of a selection only (ε, δ) is known", "use an account of ε with a δ"
-    )
+        "account", f"kept in {terms.currency.name}", "of a selection only (ε, δ) is known",
+        'open the account with currency="pure" and a δ (discreet ledger open … --currency pure --delta 1e-6)',
+    )  # fmt: skip
 
 
 def declare_alike(
@@ -250,11 +252,7 @@ def declare_alike(
         raise BadParameter("candidates", "empty", "there is nothing to select", "give a list of models")
     found = []
     for each in candidates:
-        if not isinstance(each, PrivateEstimator) or not hasattr(each, "score_rows"):
-            raise BadParameter(
-                "candidates", f"of type {type(each).__name__}", "not a model that can be scored privately",
-                "give models of discreet.learn that predict",
-            )  # fmt: skip
+        require_own_scores(each, "candidates")
         declared = each._declare(records)
         found.append(
             Declaration(records, declared.features, declared.target, payer, relation, declared.expected, declared.max_rows)

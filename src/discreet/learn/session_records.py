@@ -98,6 +98,11 @@ class SessionRecords(Records):
         return {name: each.keys for name, each in columns.items() if each.keys and each.number_bounds is None}
 
     @property
+    def target_name(self) -> str | None:
+        """As in `Records`."""
+        return self._target_column
+
+    @property
     def target_keys(self) -> tuple[Any, ...] | None:
         """The declared keys of what is predicted, unless it has bounds."""
         column = self._declared_target
@@ -125,7 +130,12 @@ class SessionRecords(Records):
         if extra:
             reason = "not among the columns of the records"
             raise BadParameter("bounds", repr(extra[0]), reason, suggest_name(extra[0], self._columns))
-        if target is not None and self._target_column is None:
+        if target is not None:
+            self.check_target()
+
+    def check_target(self) -> None:
+        """As in `Records`."""
+        if self._target_column is None:
             raise BadParameter("target", "missing", "the model predicts a column", 'name it: records(…, target="left")')
 
     # -- reading ----------------------------------------------------------------------------------------------------------
@@ -165,12 +175,12 @@ class SessionRecords(Records):
     def run(self, fit: Fit, options: RunOptions) -> Fitted:
         """Reserve, read and release, record: as a job of the session's executor."""
         executor, plan = self.session.executor, fit.plan
-        spec = fit.describe() | self._describe(executor) | SEEDED[options.tainted]
+        spec = fit.describe() | self.describe(executor) | SEEDED[options.tainted]
         job = FitJob(self, fit, plan.event, spec, plan.terms.certified_delta)
         execution = executor.execute(job, options, IntervalOptions(0.95))
         return finish(fit, execution.answers, execution.reference, execution.receipt, options)
 
-    def _describe(self, executor: Executor) -> dict[str, Any]:
+    def describe(self, executor: Executor) -> dict[str, Any]:
         """Say which rows are read, as far as their source is known."""
         from discreet.units import invariants_to_json
 

@@ -1,15 +1,15 @@
 """Noise is fresh in every run of a campaign."""
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _freeze_garbage() -> Iterator[None]:
-    """Keep old objects out of garbage collection: a collection during a call can exceed its time limit."""
+def _freeze_garbage() -> None:
+    """Keep old objects out of garbage collection: a collection during a call can exceed its time limit.
+
+    They stay frozen: to unfreeze them would also unfreeze all that pytest has collected, for every later test.
+    """
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.learn.training.bookkeeping import GradientModel
-from discreet.learn.training.invariance import RowKind
-from discreet.learn.training.rows import TrainingRows
+from discreet.learn.training.rows import RowKind, TrainingRows
 from discreet.learn.training.summing import LocalSummer
 
 LOSS = nn.CrossEntropyLoss(reduction="none")

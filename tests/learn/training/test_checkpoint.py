@@ -17,12 +17,13 @@ from torch import nn
 
 from discreet.accounting.currencies import Pure
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.learn.training import PrivateTrainer
+from discreet.learn.training import PrivateTrainer, TrainingFailed
 from discreet.learn.training import trainer as trainer_module
 from discreet.learn.training.checkpoint import Attempts, Checkpoint
 from discreet.ledger import open_ledger
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
+from discreet.testing import seeded_bits
 from tests.learn.training.models import LOSS
 
 FEATURES = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
@@ -199,10 +200,11 @@ def test_a_full_ledger_refuses_before_a_record_is_read(tmp_path, monkeypatch):
     with pytest.raises(BudgetExceeded):
         make_trainer(account).train(FEATURES, TARGETS, checkpoint=tmp_path / "run.pt")
     assert account.budget.spent == 0
+    assert not (tmp_path / "run.pt").exists()  # there is no run to continue
 
 
-def test_noise_after_a_resumption_is_new(tmp_path):
-    """Two copies of one checkpoint, continued by two processes: other batches and other noise, so other weights."""
+def copies_end_alike(tmp_path: Path) -> bool:
+    """Whether two copies of one checkpoint, continued by two processes, end with the same weights."""
     open_test_account(tmp_path)
     run_child(tmp_path, kill_at=9)
     finished = []
@@ -211,7 +213,71 @@ def test_noise_after_a_resumption_is_new(tmp_path):
         shutil.copytree(tmp_path, folder, ignore=shutil.ignore_patterns("0", "1"))
         assert run_child(folder) == FINISHED
         finished.append(Checkpoint.load(folder / "run.pt").weights[0])
-    assert not torch.equal(*finished)
+    return torch.equal(*finished)
+
+
+def test_noise_after_a_resumption_is_new(tmp_path, monkeypatch):
+    """Other batches and other noise, so other weights. The mutant restores the bits of the run: a step is released twice."""
+    (tmp_path / "honest").mkdir()
+    assert not copies_end_alike(tmp_path / "honest")
+    (tmp_path / "mutant").mkdir()
+    honest, draw = trainer_module._draw_noise, trainer_module.draw_batch
+    monkeypatch.setattr(trainer_module, "_draw_noise", lambda plan, bits: honest(plan, seeded_bits(1)))
+    monkeypatch.setattr(trainer_module, "draw_batch", lambda rate, records, bits: draw(rate, records, seeded_bits(2)))
+    assert copies_end_alike(tmp_path / "mutant")
+
+
+def test_bits_that_can_be_repeated_are_refused(tmp_path):
+    """The same bits, twice from one checkpoint, would show the difference of two batches without noise."""
+    account = open_test_account(tmp_path)
+    for _ in range(2):
+        with pytest.raises(BadParameter, match="bits"):
+            make_trainer(account).train(FEATURES, TARGETS, checkpoint=tmp_path / "run.pt", bits=seeded_bits(1))
+    assert account.budget.spent == 0
+    assert run_child(tmp_path, kill_at=9) == -signal.SIGKILL
+    spent = open_test_account(tmp_path).budget.spent
+    with pytest.raises(BadParameter):
+        make_trainer(open_test_account(tmp_path)).train(
+            FEATURES, TARGETS, checkpoint=tmp_path / "run.pt", bits=seeded_bits(1)
+        )
+    assert open_test_account(tmp_path).budget.spent == spent
+
+
+def test_two_processes_at_once_compute_no_more_than_was_paid(tmp_path):
+    open_test_account(tmp_path)
+    assert run_child(tmp_path, kill_at=9) == -signal.SIGKILL
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            os._exit(9 if run_child(tmp_path) not in (FINISHED, REFUSED, 9) else 0)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    check_accounts(tmp_path)
+
+
+def test_a_ledger_that_fails_between_steps_releases_nothing_unclaimed(tmp_path, monkeypatch):
+    """Its disk is full when the second segment is claimed: no step of it is computed, and the debit stays."""
+    account = open_test_account(tmp_path)
+    honest, computed = LedgerAccount.reserve, []
+    apply = trainer_module._Run._apply
+
+    def fail_later(self, *given, **named):
+        if str(named.get("id")).endswith("attempt-2"):
+            raise OSError("No space left on device")
+        return honest(self, *given, **named)
+
+    monkeypatch.setattr(LedgerAccount, "reserve", fail_later)
+    monkeypatch.setattr(trainer_module._Run, "_apply", lambda self, noisy: (computed.append(1), apply(self, noisy))[1])
+    trainer = make_trainer(account)
+    with pytest.raises(TrainingFailed):
+        trainer.train(FEATURES, TARGETS, checkpoint=tmp_path / "run.pt")
+    assert len(computed) == EVERY
+    assert account.budget.spent == trainer.plan.charge
+    monkeypatch.setattr(LedgerAccount, "reserve", honest)
+    make_trainer(account).train(FEATURES, TARGETS, checkpoint=tmp_path / "run.pt")
+    assert len(computed) == STEPS
+    assert account.budget.spent == trainer.plan.charge
 
 
 def test_a_checkpoint_holds_weights_and_public_numbers_only(tmp_path):

@@ -6,8 +6,8 @@ from torch import nn
 
 from discreet.errors import BadParameter
 from discreet.learn.training.bookkeeping import GradientModel
-from discreet.learn.training.invariance import RowKind, check_invariance
-from discreet.learn.training.rows import TrainingRows
+from discreet.learn.training.invariance import check_invariance
+from discreet.learn.training.rows import RowKind, TrainingRows
 from discreet.learn.training.summing import ChildSummer, make_invariance_error, open_summer
 from tests.learn.training.models import CASES, F32, LOSS, Centred, make_mlp, make_summer, sum_of
 
@@ -72,3 +72,42 @@ def test_a_child_process_computes_the_same_sums():
 def test_the_refusal_says_what_to_do():
     assert "GroupNorm" in str(make_invariance_error("rows mix"))
     assert "MKL_CBWR=AVX2,STRICT" in str(make_invariance_error("rows mix"))
+
+
+class Writing(nn.Module):
+    """It writes what it sees to weights on which its output does not depend."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out, self.seen = nn.Linear(6, 3), nn.Linear(6, 1)
+
+    def forward(self, rows):
+        self.seen.weight.data.copy_(rows.detach()[:1])
+        return self.out(rows)
+
+
+def test_a_model_that_writes_to_its_weights_is_noticed():
+    problem = check_invariance(GradientModel.of(Writing(), LOSS, 1.0), RowKind((6,), F32, classes=3), 16)
+    assert problem is not None
+    assert "statistics" in problem
+
+
+def test_what_a_model_writes_to_its_weights_does_not_stay():
+    kind = RowKind((6,), F32, classes=3)
+    features, targets = kind.make_synthetic(20)
+    summer = make_summer(Writing(), kind)
+    before = [each.detach().clone() for each in summer.gradients.parameters]
+    sum_of(summer, features, targets, kind)
+    assert all(torch.equal(a, b) for a, b in zip(before, summer.gradients.parameters, strict=True))
+
+
+def test_a_model_in_which_large_rows_change_later_ones_is_noticed():
+    class Leaning(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = nn.Linear(6, 3)
+
+        def forward(self, rows):
+            return self.out(rows + 0 * (rows.cumsum(0) - rows))
+
+    assert check_invariance(GradientModel.of(Leaning(), LOSS, 1.0), RowKind((6,), F32, classes=3), 16) is not None

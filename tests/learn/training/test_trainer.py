@@ -91,7 +91,7 @@ def batch_sizes_vary_like_poisson(draw) -> bool:
 
 
 def test_batches_are_poisson_samples():
-    from discreet.learn.training.sampling import draw_batch
+    from discreet.learn.training.rows import draw_batch
 
     bits = seeded_bits(5)
     assert batch_sizes_vary_like_poisson(lambda n: draw_batch(Fraction(1, 4), n, bits))
@@ -375,3 +375,18 @@ def test_training_learns():
         right = (trained.model(torch.from_numpy(rows)).argmax(1).numpy() == classes).mean()
     assert right > 0.7
     assert "not protected" in str(trained.card)
+
+
+def test_common_mistakes_get_a_hint_that_can_be_followed():
+    model = nn.Linear(6, 3)
+    with pytest.raises(BadParameter, match=r"optimizer is of type SGD: .* optimizer=lambda weights"):
+        make_trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0))
+    with pytest.raises(BadParameter, match=r"targets\.long\(\)"):
+        make_trainer().train(FEATURES, TARGETS.astype(np.float32))
+    assert repr(make_trainer()).startswith("PrivateTrainer(Linear; 1 steps, rate 1, ε = ")
+
+
+def test_a_card_shows_long_fractions_as_decimals_too_and_leaves_out_what_is_not_set():
+    card = make_trainer(noise=Fraction(757079, 500000)).train(FEATURES, TARGETS).card.to_markdown()
+    assert "757079/500000 (about 1.514)" in card
+    assert "None" not in card

@@ -29,11 +29,12 @@ from discreet.learn.training.quantise import (
     Gradient,
     Positions,
     Total,
-    Whole,
     add_clipped_floats,
     clip_and_quantise,
     gather_rows,
+    list_blocks,
 )
+from discreet.learn.training.rows import Chunk
 
 LossFunction: TypeAlias = Callable[[Any, Any], Tensor]
 Method: TypeAlias = Literal["book-keeping", "vmap"]
@@ -62,6 +63,25 @@ def is_known(layer: nn.Module) -> bool:
     return kind in (nn.Linear, nn.LayerNorm, nn.GroupNorm)
 
 
+def list_layers(model: nn.Module) -> list[nn.Module]:
+    """Return the layers with trained parameters of their own."""
+    return [each for each in model.modules() if any(p.requires_grad for p in each.parameters(recurse=False))]
+
+
+def knows(model: nn.Module) -> bool:
+    """Return whether book-keeping knows all layers with trained parameters."""
+    return all(map(is_known, list_layers(model)))
+
+
+def count_multiplied(model: nn.Module, method: Method | None, sums_floats: bool) -> int:
+    """Return about how many numbers are in memory for the gradient of one record, for a choice of the chunk: all of them
+    with vmap, those of the largest convolution if floats are summed, else few."""
+    if method == "vmap" or not knows(model):
+        return sum(each.numel() for each in list_trained(model).values())
+    convolved = [each.weight.numel() for each in list_layers(model) if isinstance(each, nn.Conv2d)]
+    return max(convolved, default=1) if sums_floats else 1
+
+
 def list_trained(model: nn.Module) -> dict[str, nn.Parameter]:
     """Return the parameters that are trained, each once, in the order of the model."""
     return {name: each for name, each in model.named_parameters() if each.requires_grad}
@@ -79,6 +99,7 @@ class GradientModel:
     parameters: tuple[nn.Parameter, ...]
     sums_floats: bool = False
     uses: list[Use] = field(default_factory=list)
+    channels_last: set[int] = field(default_factory=set)
 
     @classmethod
     def of(
@@ -87,13 +108,14 @@ class GradientModel:
         """Copy the model; take book-keeping if it knows every trained layer, unless a method is given."""
         own = copy.deepcopy(model)
         trained = dict(sorted(list_trained(own).items(), key=lambda item: item[1].numel() <= SMALL))  # small ones last
-        layers = [each for each in own.modules() if any(p.requires_grad for p in each.parameters(recurse=False))]
-        chosen: Method = method or ("book-keeping" if all(map(is_known, layers)) else "vmap")
+        layers = list_layers(own)
+        chosen: Method = method or ("book-keeping" if knows(own) else "vmap")
         for each in own.modules():
             if getattr(each, "inplace", False) is True:
                 each.inplace = False  # type: ignore[assignment]  # an output that is overwritten has another gradient
         made = cls(own, loss, clip, chosen, tuple(trained), tuple(trained.values()), sums_floats)
         if chosen == "book-keeping":
+            made.channels_last = {id(each.weight) for each in layers if isinstance(each, nn.Conv2d)}
             for layer in layers:
                 layer.register_forward_hook(made._note_use)
             for parameter in own.parameters():
@@ -125,38 +147,46 @@ class GradientModel:
         """Return the views of a vector that belong to the parts of a total."""
         return total.split(self.part_sizes)
 
-    def split(self, total: Tensor) -> tuple[Tensor, ...]:
-        """Return the views of a vector that belong to the trained parameters."""
-        return total.split(list(self.sizes))
+    def split(self, total: Tensor) -> list[Tensor]:
+        """Return the parts of a vector that belong to the trained parameters, in their shapes. The numbers of a convolution
+        are summed with channels last, because that copies pictures in longer runs."""
+        parts = zip(total.split(list(self.sizes)), self.parameters, strict=True)
+        return [
+            part.view(each.permute(0, 2, 3, 1).shape).permute(0, 3, 1, 2).contiguous() if id(each) in self.channels_last
+            else part.view(each.shape)
+            for part, each in parts
+        ]  # fmt: skip
 
-    def gradients(self, features: Tensor, targets: Tensor) -> list[Gradient]:
-        """Return the gradients of a chunk's records, in the order of `parameters`; those of small ones are one."""
+    def gradients(self, features: Tensor, targets: Tensor, count: int | None = None) -> list[Gradient]:
+        """Return the gradients of a chunk's first records, in the order of `parameters`; those of small ones are one. What
+        the rows behind them hold is arbitrary."""
         keeps_books = self.method == "book-keeping"
-        found = self._keep_books(features, targets) if keeps_books else self._map(features, targets)
+        first = len(features) if count is None else count
+        found = self._keep_books(features, targets, first) if keeps_books else self._map(features, targets)
         small = [each.values for each in found if isinstance(each, Dense) and each.values.shape[1] <= SMALL]
         return [*found[: len(found) - len(small)], *([Dense(torch.cat(small, 1))] if small else [])]
 
-    def contributions(self, features: Tensor, targets: Tensor, valid: Tensor) -> list[Whole]:
-        """Return the clipped gradients of a chunk's records as whole numbers, in the order of `gradients`."""
+    def prepare_chunk(self, total: Total, chunk: Chunk) -> Callable[[], None]:
+        """Compute the contributions of a chunk's records, their clipped gradients as whole numbers; return what adds them to
+        a total."""
         with torch.no_grad():
-            return clip_and_quantise(self.gradients(features, targets), self.clip, valid)
+            found = self.gradients(chunk.features, chunk.targets, chunk.count)
+            wholes, count = clip_and_quantise(found, self.clip, chunk.valid), chunk.count
+        return lambda: total.add(wholes, count)
 
-    def add_chunk(self, total: Total, features: Tensor, targets: Tensor, valid: Tensor) -> None:
-        """Add a chunk's contributions to a total."""
+    def prepare_floats(self, totals: Sequence[Tensor], chunk: Chunk, wide: bool) -> Callable[[], None]:
+        """Compute a chunk's gradients; return what adds the sum of the clipped ones, in units of the clip norm, to the parts
+        of a vector of doubles."""
         with torch.no_grad():
-            total.add(self.contributions(features, targets, valid), len(features))
-
-    def add_floats(self, totals: Sequence[Tensor], features: Tensor, targets: Tensor, valid: Tensor, wide: bool) -> None:
-        """Add the sum of a chunk's clipped gradients, in units of the clip norm, to the parts of a vector of doubles."""
-        with torch.no_grad():
-            add_clipped_floats(self.gradients(features, targets), self.clip, valid, totals, wide)
+            found = self.gradients(chunk.features, chunk.targets, chunk.count)
+        return lambda: add_clipped_floats(found, self.clip, chunk.valid, chunk.count, totals, wide)
 
     def _note_use(self, layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         if not output.requires_grad:
             output.requires_grad_()
         self.uses.append(Use(layer, inputs[0].detach(), output))
 
-    def _keep_books(self, features: Tensor, targets: Tensor) -> list[Gradient]:
+    def _keep_books(self, features: Tensor, targets: Tensor, count: int) -> list[Gradient]:
         self.uses.clear()
         with torch.enable_grad():
             total = self.loss_function(self.model(features), targets).sum()
@@ -166,7 +196,7 @@ class GradientModel:
         shared = self._find_shared(uses)
         for use, slope in zip(uses, slopes, strict=True):
             given = torch.zeros_like(use.output) if slope is None else slope
-            for parameter, gradient in list_gradients(use, given, shared, self.sums_floats):
+            for parameter, gradient in list_gradients(use, given, shared, count, self.sums_floats):
                 if id(parameter) in parts:
                     parts[id(parameter)].append(gradient)
         return [_merge(parts[id(each)], each, len(features)) for each in self.parameters]
@@ -206,7 +236,9 @@ def _merge(gradients: list[Gradient], parameter: nn.Parameter, records: int) -> 
     return Dense(total)
 
 
-def list_gradients(use: Use, slope: Tensor, shared: set[int], sums_floats: bool = False) -> list[tuple[Tensor, Gradient]]:
+def list_gradients(
+    use: Use, slope: Tensor, shared: set[int], count: int, sums_floats: bool = False
+) -> list[tuple[Tensor, Gradient]]:
     """Return the gradients of a layer's parameters, from what went in and the gradient of what came out.
 
     Those of `shared` parameters are multiplied out; with `sums_floats` also those over several positions, because terms of
@@ -218,26 +250,48 @@ def list_gradients(use: Use, slope: Tensor, shared: set[int], sums_floats: bool 
     if isinstance(layer, nn.LayerNorm | nn.GroupNorm):
         return _differentiate_norm(layer, given, slope)
     assert isinstance(layer, nn.Linear | nn.Conv2d)
-    if isinstance(layer, nn.Conv2d):
-        inputs = _unfold(layer, given)
-        outputs = slope.flatten(2).mT
-    else:
-        inputs, outputs = given.reshape(len(given), -1, given.shape[-1]), slope.reshape(len(slope), -1, slope.shape[-1])
     found: list[tuple[Tensor, Gradient]] = []
+    if isinstance(layer, nn.Conv2d):
+        windows, outputs = _find_windows(layer, given), slope.flatten(2)
+        if layer.bias is not None:
+            found.append((layer.bias, Dense(outputs.sum(2))))
+        is_dense = id(layer.weight) in shared or sums_floats or len(given) * layer.weight.numel() <= DENSE_LIMIT
+        weight = _convolve(windows, outputs, count) if is_dense else _list_positions(windows, outputs)
+        return [(layer.weight, weight), *found]
+    inputs, outputs = given.reshape(len(given), -1, given.shape[-1]), slope.reshape(len(slope), -1, slope.shape[-1])
     if layer.bias is not None:
         found.append((layer.bias, Dense(outputs.sum(1) if outputs.shape[1] > 1 else outputs[:, 0])))
     is_shared = id(layer.weight) in shared or (sums_floats and inputs.shape[1] > 1)
     return [(layer.weight, _multiply(inputs, outputs, is_shared)), *found]
 
 
-def _unfold(layer: nn.Conv2d, given: Tensor) -> Tensor:
-    """Return what each position of a convolution's output is computed from: records × positions × inputs."""
+def _find_windows(layer: nn.Conv2d, given: Tensor) -> Tensor:
+    """Return what each position of a convolution's output is computed from: records × positions (2) × kernel (2) × channels,
+    as a view."""
     (height, width), (down, right), (tall, broad) = layer.kernel_size, layer.stride, layer.dilation
     top, left = (int(each) for each in layer.padding)  # no text: such layers are left to vmap
     padded = F.pad(given, (left, left, top, top)) if top or left else given
-    windows = padded.unfold(2, tall * (height - 1) + 1, down).unfold(3, broad * (width - 1) + 1, right)
-    windows = windows[..., ::tall, ::broad]  # records × channels × positions (2) × kernel (2)
-    return windows.permute(0, 2, 3, 1, 4, 5).reshape(len(given), windows.shape[2] * windows.shape[3], -1)
+    rows = padded.permute(0, 2, 3, 1).contiguous()
+    windows = rows.unfold(1, tall * (height - 1) + 1, down).unfold(2, broad * (width - 1) + 1, right)
+    return windows[..., ::tall, ::broad].permute(0, 1, 2, 4, 5, 3)
+
+
+def _list_positions(windows: Tensor, outputs: Tensor) -> Gradient:
+    return Positions(windows.reshape(len(windows), outputs.shape[2], -1), outputs.mT)
+
+
+def _convolve(windows: Tensor, outputs: Tensor, count: int) -> Gradient:
+    """The gradients of a convolution, multiplied out block by block, with their norms; of padding, none."""
+    records, channels, positions = outputs.shape
+    width = windows[0, 0, 0].numel()
+    values = torch.empty(records, channels, width, dtype=outputs.dtype)
+    norms = torch.zeros(records, dtype=outputs.dtype)
+    blocks = list_blocks(records, width * max(channels, positions), count)
+    values[blocks[-1].stop if blocks else 0 :].zero_()
+    for part in blocks:
+        torch.bmm(outputs[part], windows[part].reshape(-1, positions, width), out=values[part])
+        torch.linalg.vector_norm(values[part], dim=(1, 2), out=norms[part])
+    return Dense(values.flatten(1), norms, count)
 
 
 def _multiply(inputs: Tensor, outputs: Tensor, is_shared: bool) -> Gradient:
@@ -292,4 +346,5 @@ def check_bookkeeping(gradients: GradientModel, features: Tensor, targets: Tenso
         loss = gradients.loss_function(plain(features), targets).sum()
         expected = torch.autograd.grad(loss, weights, allow_unused=True)
     flat = torch.cat([torch.zeros(w.numel()) if e is None else e.flatten() for w, e in zip(weights, expected, strict=True)])
-    return bool((total - flat).norm() <= tolerance * (flat.norm() + 1e-9))
+    summed = torch.cat([each.flatten() for each in gradients.split(total)])
+    return bool((summed - flat).norm() <= tolerance * (flat.norm() + 1e-9))

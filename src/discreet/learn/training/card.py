@@ -1,6 +1,7 @@
 """A model card: what a trained model guarantees, how it was trained, and what is not protected. All of it is public."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from discreet._numbers import format_up
@@ -28,7 +29,8 @@ class ModelCard:
 
     def to_markdown(self) -> str:
         """The card as Markdown."""
-        rows = "\n".join(f"| {name.replace('_', ' ')} | {value} |" for name, value in self.facts.items())
+        shown = ((name.replace("_", " "), _format_fact(value)) for name, value in self.facts.items() if value is not None)
+        rows = "\n".join(f"| {name} | {value} |" for name, value in shown)
         unprotected = "\n".join(f"- {each}" for each in self._list_unprotected())
         return (
             f"# Model card\n\n{self.guarantee}\n\n## Training\n\n| | |\n|---|---|\n{rows}\n\n"
@@ -39,6 +41,17 @@ class ModelCard:
         return [each.format(unit=self.facts["unit"]) for each in NOT_PROTECTED]
 
     __str__ = to_markdown
+
+
+def _format_fact(value: Any) -> str:
+    """Write a value for the table; a fraction with more than a few digits has a decimal beside it.
+
+    >>> _format_fact("757079/500000"), _format_fact("1/20"), _format_fact("book-keeping"), _format_fact(1e-06)
+    ('757079/500000 (about 1.514)', '1/20', 'book-keeping', '1e-06')
+    """
+    above, _, below = str(value).partition("/")
+    is_long = above.isdigit() and below.isdigit() and len(below) > 3
+    return f"{value} (about {float(Fraction(str(value))):.4g})" if is_long else str(value)
 
 
 def describe_guarantee(epsilon: Any, delta: Any, unit: str, steps: int, made: int) -> str:

@@ -9,111 +9,134 @@ by a rounding error, and through a kink by more, with no bound. So
 - `check_invariance` runs the model on synthetic rows, in every place of the chunk and beside other rows, and compares the
   bits of what goes into and comes out of every trained layer, of the norms and of the contributions.
 
-That the check on synthetic rows speaks for all rows is an assumption about kernels: which instructions they execute depends
-on shapes, not on values. The check sees no private row, so a refusal tells nothing about one.
+**What is found.** Layers and losses that compare rows; kernels that add up a row otherwise elsewhere; random numbers, and
+anything else that changes from one call to the next; parameters, buffers and attributes that a forward pass changes. The
+rows before and behind a row are of the size of ordinary data, bytes, zeros, the smallest and the largest floats, infinities
+and NaN.
+
+**What is assumed.** Which instructions a kernel executes depends on shapes, not on values; and a model that passes the check
+computes each row alone for all values, not only for those that were tried. A module written to behave otherwise on other
+values passes. The check sees no private row, so a refusal tells nothing about one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from hashlib import sha256
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from discreet.errors import BadParameter
 from discreet.learn.training.bookkeeping import GradientModel
 from discreet.learn.training.quantise import clip_and_quantise
+from discreet.learn.training.rows import Chunk, RowKind
 
-
-@dataclass(frozen=True)
-class RowKind:
-    """What a record looks like: public, known from the model and the types of columns."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    target_shape: tuple[int, ...] = ()
-    target_dtype: torch.dtype = torch.int64
-    tokens: int | None = None  # features are integers below this
-    classes: int | None = None  # targets are integers below this
-
-    def make_synthetic(self, count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-        """Return so many invented records and their targets."""
-        source = torch.Generator().manual_seed(seed)
-        return (
-            _invent((count, *self.shape), self.dtype, self.tokens, source),
-            _invent((count, *self.target_shape), self.target_dtype, self.classes, source),
-        )
-
-
-def _invent(shape: tuple[int, ...], dtype: torch.dtype, below: int | None, source: torch.Generator) -> Tensor:
-    if dtype.is_floating_point:
-        return torch.randn(shape, dtype=dtype, generator=source)
-    return torch.randint(0, 2 if below is None else below, shape, dtype=dtype, generator=source)
-
-
-class Chunk:
-    """The buffer of one chunk: rows, targets, and which rows count."""
-
-    def __init__(self, rows: int, kind: RowKind) -> None:
-        self.features = torch.zeros((rows, *kind.shape), dtype=kind.dtype)
-        self.targets = torch.zeros((rows, *kind.target_shape), dtype=kind.target_dtype)
-        self.valid = torch.zeros(rows, dtype=torch.bool)
-        assert self.features.data_ptr() % 64 == 0  # as PyTorch allocates
-
-    def fill(self, features: Tensor, targets: Tensor, valid: Tensor) -> None:
-        """Place records at the beginning; what is behind them, and records that are not valid, become zeros."""
-        count = len(features)
-        self.features[:count].copy_(features)
-        self.features[count:].zero_()
-        self.targets[:count].copy_(targets)
-        self.targets[count:].zero_()
-        self.valid[:count].copy_(valid)
-        self.valid[count:].zero_()
-        if not bool(valid.all()):
-            for each in (self.features, self.targets):
-                each.masked_fill_(~self.valid.view(-1, *([1] * (each.dim() - 1))), 0)
+ALL_SHIFTS = 64
+"""Chunks of at most so many rows are moved by every number of places."""
+FILLED = 16
+"""In larger chunks, so many rows are put in all places at once."""
 
 
 def check_invariance(gradients: GradientModel, kind: RowKind, rows: int) -> str | None:
-    """Return what depends on the other rows of a chunk, in words; None if nothing does."""
+    """Return what depends on the other rows of a chunk, or on earlier calls, in words; None if nothing does."""
     chunk, (features, targets) = Chunk(rows, kind), kind.make_synthetic(rows)
     everyone = torch.ones(rows, dtype=torch.bool)
-    before = [each.clone() for each in gradients.model.buffers()]
-    base = _run(gradients, chunk, features, targets, everyone)
-    for shift in range(1, rows):
+    before = read_state(gradients.model)
+    try:
+        base = _run(gradients, chunk, features, targets, everyone)
+        _run(gradients, chunk, features[:1], targets[:1], everyone[:1])
+    except Exception as failed:  # on invented rows: it says nothing about private ones
+        raise BadParameter(
+            "model", type(gradients.model).__name__, f"it fails on invented rows: {failed}", "check model, loss and shape="
+        ) from None
+    if not _equal(base, _run(gradients, chunk, features, targets, everyone)):
+        return "the gradients of the same rows differ from one call to the next"
+    for shift in _list_shifts(rows):
         moved = _run(gradients, chunk, features.roll(shift, 0), targets.roll(shift, 0), everyone)
         if not all(torch.equal(a.roll(shift, 0), b) for a, b in zip(base, moved, strict=True)):
             return "the gradient of a row depends on its place in a chunk"
-    for beside, few in _list_neighbours(kind, rows, features, targets):
-        changed = _run(gradients, chunk, *beside, everyone)
-        if not all(torch.equal(a[:few], b[:few]) for a, b in zip(base, changed, strict=True)):
+    for row in range(FILLED if rows > ALL_SHIFTS else 0):
+        same = torch.full((rows,), row)
+        filled = _run(gradients, chunk, features[same], targets[same], everyone)
+        if not all(torch.equal(a[same], b) for a, b in zip(base, filled, strict=True)):
+            return "the gradient of a row depends on its place in a chunk"
+    for beside, same_rows in _list_neighbours(kind, rows, features, targets):
+        try:
+            changed = _run(gradients, chunk, *beside, everyone)
+        except Exception:  # of rows that raise, `add_without_errors` takes care
+            continue
+        if not all(torch.equal(a[same_rows], b[same_rows]) for a, b in zip(base, changed, strict=True)):
             return "the gradient of a row depends on the other rows"
-    alone = _run(gradients, chunk, features[:1], targets[:1], everyone[:1])
-    if not all(torch.equal(a[:1], b[:1]) for a, b in zip(base, alone, strict=True)):
-        return "the gradient of a row depends on the other rows"
-    if not all(torch.equal(a, b) for a, b in zip(before, gradients.model.buffers(), strict=True)):
+    for few in {1, rows - 1}:
+        alone = _run(gradients, chunk, features[:few], targets[:few], everyone[:few])
+        if not all(torch.equal(a[:few], b[:few]) for a, b in zip(base, alone, strict=True)):
+            return "the gradient of a row depends on the other rows"
+    if not _equal(base, _run(gradients, chunk, features, targets, everyone)):
+        return "the gradients of the same rows differ from one call to the next"
+    if read_state(gradients.model) != before:
         return "the model keeps statistics of the rows that it sees"
     return None
 
 
+def read_state(model: nn.Module) -> list[bytes]:
+    """Return what a model remembers, as far as it can be seen: its parameters and buffers, and the numbers, texts and sizes
+    of collections among the attributes of its modules."""
+    found = [_hash_tensor(each) for each in (*model.parameters(), *model.buffers())]
+    for module in model.modules():
+        for name, value in sorted(vars(module).items()):
+            if isinstance(value, bool | int | float | str | tuple | None):
+                found.append(f"{name}={value!r}".encode())
+            elif isinstance(value, Tensor):
+                found.append(_hash_tensor(value))
+            elif isinstance(value, list | dict | set) and not name.startswith("_"):
+                found.append(f"{name}: {len(value)}".encode())
+    return found
+
+
+def _hash_tensor(values: Tensor) -> bytes:
+    return sha256(values.detach().reshape(-1).view(torch.uint8).numpy().tobytes()).digest()
+
+
+def _equal(one: list[Tensor], other: list[Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _list_shifts(rows: int) -> list[int]:
+    """By how many places rows are moved: all, or in large chunks few, powers of two, and nearly once around."""
+    if rows <= ALL_SHIFTS:
+        return list(range(1, rows))
+    powers = [1 << bits for bits in range(4, rows.bit_length())]
+    return sorted({*range(1, 9), *powers, rows // 2, rows - 1} & set(range(1, rows)))
+
+
 def _list_neighbours(
     kind: RowKind, rows: int, features: Tensor, targets: Tensor
-) -> Iterator[tuple[tuple[Tensor, Tensor], int]]:
-    """Other rows beside the first half, or beside the first: other values, huge ones, none that is a number."""
+) -> Iterator[tuple[tuple[Tensor, Tensor], slice]]:
+    """Other rows behind the first half, or the first, and before the last ones; and which rows are the same: ordinary
+    values, extreme ones, none that is a number."""
     half = rows // 2
     others, other_targets = kind.make_synthetic(rows, seed=1)
-    values = [others] if not kind.dtype.is_floating_point else [others, others * 1e18, others * torch.nan]
+    values = [others]
+    if kind.dtype.is_floating_point:
+        limits = torch.finfo(kind.dtype)
+        values += [others.mul(64).round(), torch.zeros_like(others), others * limits.tiny, others * 1e18]
+        values += [torch.full_like(others, each) for each in (limits.max, -limits.max, torch.inf, torch.nan)]
+    elif kind.tokens is not None:
+        values += [torch.zeros_like(others), torch.full_like(others, kind.tokens - 1)]
     for each in values:
         for few in (half, 1):
-            yield (torch.cat([features[:few], each[few:]]), torch.cat([targets[:few], other_targets[few:]])), few
+            yield (torch.cat([features[:few], each[few:]]), torch.cat([targets[:few], other_targets[few:]])), slice(few)
+            at = rows - few
+            yield (torch.cat([each[:at], features[at:]]), torch.cat([other_targets[:at], targets[at:]])), slice(at, rows)
 
 
 def _run(gradients: GradientModel, chunk: Chunk, features: Tensor, targets: Tensor, valid: Tensor) -> list[Tensor]:
     """Everything that is computed for each record, up to its contribution."""
     chunk.fill(features, targets, valid)
     with torch.no_grad():
-        found = gradients.gradients(chunk.features, chunk.targets)
+        found = gradients.gradients(chunk.features, chunk.targets, chunk.count)
         tensors = [tensor.clone() for each in found for tensor in each.tensors()]
-        tensors += [each.squared_norms_of_floats() if gradients.sums_floats else each.squared_norms() for each in found]
+        tensors += [each.squared_norms() for each in found]
         if not gradients.sums_floats:
             wholes = clip_and_quantise(found, gradients.clip, chunk.valid)
-            tensors += [tensor.clone() for each in wholes for tensor in each.tensors()]
+            tensors += [tensor.clone() for each in wholes for tensor in (*each.tensors(), each.bound_squared_norms())]
     return tensors

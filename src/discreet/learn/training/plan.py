@@ -8,6 +8,10 @@ Gaussian of ratio z, and the run is its T-fold composition, whatever the weights
 even their number.
 
 With checkpoints, r resumptions may repeat up to `every` steps each: T + r·every steps are paid for.
+
+**Units with several records.** The law above is for one record. If one privacy unit has up to k records, data sets that
+differ in a unit differ in up to k records, and the cost is that of the group: `group(…, k)`. It is never taken for 1 where
+records of a session or its unit say otherwise.
 """
 
 from dataclasses import dataclass
@@ -20,12 +24,12 @@ from discreet._numbers import Number, ceil_digits, check_int, check_positive, fo
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import Pure, certified_epsilon
 from discreet.errors import BadParameter
-from discreet.events import Composition, repeat, subsample
+from discreet.events import Composition, compose, group, repeat, subsample
 from discreet.learn.charging import Payer, make_terms
 from discreet.learn.training.quantise import GRID_BITS, bound_float_error
 from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.mechanisms.calibrate import check_rate, find_smallest_scale, guess_scale
+from discreet.mechanisms.calibration import check_rate, find_smallest_scale, guess_scale
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.session.charging import ChargeTerms
 from discreet.session.session import Session
@@ -34,6 +38,9 @@ from discreet.units import Sensitivity
 Sums: TypeAlias = Literal["exact", "float"]
 NOISE_DIGITS = 7
 """Digits of a noise multiplier."""
+MIN_CHUNK, MAX_CHUNK = 16, 512
+CHUNK_NUMBERS = 1 << 23
+"""Gradients of a chunk, where there is one per record, have at most so many numbers."""
 CLIP_RANGE = (Fraction(1, 1 << 40), Fraction(1 << 40))
 
 
@@ -50,6 +57,7 @@ class Schedule:
     sums: Sums
     every: int | None = None
     resumes: int = 0
+    max_rows: int = 1  # records of one privacy unit
 
     @property
     def divisor(self) -> Fraction:
@@ -82,7 +90,8 @@ class Schedule:
     def event_at(self, noise: Fraction, steps: int | None = None) -> Composition:
         """Return the event of the paid steps, or of so many, at a noise multiplier."""
         step = Gaussian(noise * (1 << GRID_BITS)).event(Sensitivity(l2=self.sensitivity))
-        return repeat(subsample(step, self.rate), self.paid_steps if steps is None else steps)
+        run = repeat(subsample(step, self.rate), self.paid_steps if steps is None else steps)
+        return run if self.max_rows == 1 else compose(group(run, self.max_rows))
 
 
 @dataclass(frozen=True)
@@ -138,14 +147,14 @@ class TrainingPlan:
             "sums": schedule.sums,
             "every": schedule.every,
             "resumes": schedule.resumes,
-        }
+        } | ({"max_rows": schedule.max_rows} if schedule.max_rows > 1 else {})
 
 
 def make_schedule(
-    *, expected: int, rate: Number | str, steps: int, clip: Number, parameters: int, chunk: int, sums: Sums,
-    every: int | None, resumes: int,
+    *, expected: int, rate: Number | str, steps: int, clip: Number, parameters: int, chunk: int | None, sums: Sums,
+    every: int | None, resumes: int, multiplied: int = 1, max_rows: int | None = None,
 ) -> Schedule:  # fmt: skip
-    """Check the public numbers of a run."""
+    """Check the public numbers of a run. `multiplied` is how many numbers of each record a chunk holds."""
     exact_rate = check_rate(_read_rate(rate))
     assert exact_rate is not None
     records, count = check_int(expected, "expected", 1), check_int(steps, "steps", 1)
@@ -158,13 +167,27 @@ def make_schedule(
         raise BadParameter("clip", clip, "beyond what floats can divide by", "take a norm such as 1")
     if sums not in ("exact", "float"):
         raise BadParameter("sums", repr(sums), "no such sums", 'take "exact", or "float" for quicker steps at a higher cost')
-    size = check_int(chunk, "chunk", 2)
+    batch = records * exact_rate
+    size = choose_chunk(batch, exact_rate, multiplied) if chunk is None else check_int(chunk, "chunk", 2)
     if every is not None and (check_int(every, "every", 1) > count or count % every):
         raise BadParameter("every", every, f"does not divide the {count} steps", "take a divisor, such as steps // 10")
     again = check_int(resumes, "resumes")
     if again and every is None:
         raise BadParameter("resumes", resumes, "there are no checkpoints to resume from", "give every=, say steps // 10")
-    return Schedule(records, exact_rate, count, exact_clip, parameters, size, sums, every, again)
+    rows = 1 if max_rows is None else check_int(max_rows, "max_rows", 1)
+    return Schedule(records, exact_rate, count, exact_clip, parameters, size, sums, every, again, rows)
+
+
+def choose_chunk(batch: Fraction, rate: Fraction, numbers: int) -> int:
+    """Return how many records are computed at once: a batch that is larger than expected by two deviations, or an even share
+    of it, in multiples of 16; few enough that so many numbers of each record fit into memory.
+
+    >>> choose_chunk(Fraction(256), Fraction(1, 100), 1), choose_chunk(Fraction(4096), Fraction(1, 10), 1)
+    (288, 480)
+    """
+    size = float(batch) + 2 * sqrt(batch * (1 - rate))
+    limit = max(MIN_CHUNK, min(MAX_CHUNK, CHUNK_NUMBERS // numbers))
+    return MIN_CHUNK * ceil(size / ceil(size / limit) / MIN_CHUNK)
 
 
 def _read_rate(rate: Number | str) -> Number:
@@ -226,6 +249,15 @@ def _plan_for_noise(schedule: Schedule, noise: Fraction, delta: Number | None, p
     return TrainingPlan(schedule, noise, terms, payer)
 
 
+def _format_amount(amount: float, unit: str) -> str:
+    """Say about how much it is, in whole units.
+
+    >>> _format_amount(0.2, "s"), _format_amount(1234.5, "MB")
+    ('less than 1 s', 'about 1,234 MB')
+    """
+    return f"less than 1 {unit}" if amount < 1 else f"about {amount:,.0f} {unit}"
+
+
 @dataclass(frozen=True)
 class TrainingQuote:
     """What a run will cost: in ε, in time and in memory. No record was read."""
@@ -272,7 +304,8 @@ class TrainingQuote:
             f"records, {schedule.parameters:,} parameters; gradients by {self.method}, {schedule.sums} sums.\n"
             f"Noise: {format_up(self.plan.noise, 4)} times the clip norm of {format_up(schedule.clip, 4)}, which is "
             f"{self.noise_per_step:.3g} in each coordinate of a step's mean gradient.\n"
-            f"About {self.seconds:,.0f} s and {self.memory / 2**20:,.0f} MB on this machine."
+            f"Time on this machine: {_format_amount(self.seconds, 's')}. "
+            f"Memory: {_format_amount(self.memory / 2**20, 'MB')}."
         )
 
     __repr__ = __str__

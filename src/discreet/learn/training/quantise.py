@@ -5,9 +5,10 @@ vector v with ‖v‖₂ ≤ 2³⁰. Sums of integers are exact in any order, so
 nothing else: not on the order, the chunks or the threads.
 
 **Proof that one record moves the sum by at most 2³⁰.** v is computed from one record and the weights alone. Whether v counts
-is decided from v: ‖v‖² is computed in 64-bit integers, and a record above 2⁶⁰ adds 0. So whatever floating point did before,
-the integer vector that is added has norm at most 2³⁰. Truncation toward zero never lengthens a vector, so with a clipping
-factor that aims at C(1 − 2⁻²⁰) a record is almost never dropped. A NaN fails every comparison, and counts as above. ∎
+is decided from v: a bound on ‖v‖² that holds whatever rounding did (`bound_squares`) is compared with 2⁶⁰, and a record
+whose bound is above adds 0. So whatever floating point did before, the integer vector that is added has norm at most 2³⁰.
+Truncation toward zero never lengthens a vector, so with a clipping factor that aims at C(1 − 2⁻¹²) a record is almost never
+dropped. A NaN fails every comparison, and counts as above. ∎
 
 A gradient has one of four forms. `Dense`: one number per parameter and record. `Rows`: the touched rows of an embedding.
 `Factors`: the outer product of activations and output gradients, never multiplied out per record: both factors are integers,
@@ -15,16 +16,18 @@ and their product *is* the contribution, with norm ‖Ã‖·‖G̃‖. `Positio
 is ⟨ÃÃᵀ, G̃G̃ᵀ⟩, computed in doubles with a bound on their error. Truncating the factors of a `Positions` can lengthen their
 product, so its norm is computed after truncation.
 
-Sums of `Factors` and `Positions` are products of matrices in doubles, exact in any order as long as no partial sum reaches
-2⁵³: an entry of a partial sum is at most Σᵢ‖Ãᵢ‖‖G̃ᵢ‖ (Cauchy–Schwarz), which `Factors` keep below 2³⁰ for each record and
-`Positions` below 2⁵³ for each chunk.
+Sums are products of matrices in doubles that hold integers, exact in any order and for any number of rows as long as no
+partial sum reaches 2⁵³: an entry of a partial sum is at most Σᵢ‖Ãᵢ‖‖G̃ᵢ‖ (Cauchy–Schwarz), which `Factors` keep below 2³⁰ for
+each record and `Positions` below 2⁵³ for each chunk.
+
+Everything that rounds is computed in chunks, or in blocks of a chunk, whose shape is fixed. Sums, which are exact, leave the
+padding rows at the end of a chunk out.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,17 +37,16 @@ GRID_BITS = 30
 FACTOR_BITS = 15
 """The norm to which activations are scaled before they are truncated."""
 SQUARED_BOUND = 1 << (2 * GRID_BITS)
-AIM = 1 - 2.0**-20
-"""The share of the clip norm that a gradient is clipped to, so that rounding does not lift it above the bound."""
+AIM = 1 - 2.0**-12
+"""The share of the clip norm that a gradient is clipped to, so that rounded norms do not lift it above the bound."""
 SHRINK = 1 - 2.0**-7
 """By how much more than its excess a record above the bound is scaled, once."""
-EXACT_DOUBLES = 2.0**53
 MAX_FLOAT_RECORDS = 1 << 22
 """The most records of a data set whose gradients are summed as floats."""
+BLOCK_NUMBERS = 1 << 17
+"""About so many numbers of a matrix are handled at once, so that they stay in the cache from one operation to the next."""
 TINY = 1e-30
 """Activations of a smaller norm count as this long."""
-NO_WRAP = 2.0**61
-"""Sums of squares whose double is at most this are below 2⁶², so that 64-bit integers hold them."""
 
 
 class Gradient(ABC):
@@ -52,15 +54,11 @@ class Gradient(ABC):
 
     @abstractmethod
     def squared_norms(self) -> Tensor:
-        """Return ‖g‖² of each record in doubles; not finite where the record has no gradient."""
+        """Return about ‖g‖² of each row in doubles; not finite where the row has no gradient."""
 
     @abstractmethod
     def quantise(self, factors: Tensor, keep: Tensor | None) -> "Whole":
-        """Return trunc(2³⁰·factor·g) of each record, 0 for those that `keep` leaves out."""
-
-    def squared_norms_of_floats(self) -> Tensor:
-        """Return ‖g‖² of each record in doubles, for sums of floats."""
-        return self.squared_norms()
+        """Return trunc(2³⁰·factor·g) of each row; 0 for those that `keep` leaves out."""
 
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
@@ -68,24 +66,23 @@ class Gradient(ABC):
 
     @abstractmethod
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
-        """Add Σ factor·g to a vector of doubles; the sum within a chunk is in doubles too if `wide`."""
+        """Add Σ factor·g of the first rows to a vector of doubles; the sum within a chunk is in doubles too if `wide`."""
 
 
 class Whole(ABC):
-    """The contributions of the records of a chunk to one parameter's sum, as integers."""
+    """The contributions of the records of a chunk to one parameter's sum, as integers that doubles hold."""
 
     @abstractmethod
-    def squared_norms(self) -> tuple[Tensor, Tensor]:
-        """Return ‖v‖² of each record, or more, as int64; and in doubles, within a factor 2, which tells a sum that wrapped
-        around."""
+    def bound_squared_norms(self) -> Tensor:
+        """Return at least ‖v‖² of each record in doubles, whatever rounding did; NaN or infinite where that is not known."""
 
     @abstractmethod
     def drop(self, keep: Tensor) -> None:
         """Set the contributions of records that `keep` leaves out to zero."""
 
     @abstractmethod
-    def add_to(self, total: "Part") -> None:
-        """Add the sum over records to a parameter's part of the total."""
+    def add_to(self, total: "Part", count: int) -> None:
+        """Add the sum over the first rows to a parameter's part of the total."""
 
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
@@ -96,11 +93,19 @@ FLUSH_RECORDS = 1 << 21
 """After so many records the doubles are moved to integers: sums of so many contributions stay below 2⁵²."""
 
 
-class Part(NamedTuple):
+@dataclass(slots=True)
+class Part:
     """One parameter's part of a total."""
 
     integers: Tensor
     doubles: Tensor  # whole numbers
+    is_empty: bool = True  # nothing was added to the doubles yet: what they hold does not count
+
+    def add_product(self, left: Tensor, right: Tensor) -> None:
+        """Add a product of matrices of whole numbers to the doubles."""
+        matrix = self.doubles.view(left.shape[0], -1)
+        torch.addmm(matrix, left, right, beta=0 if self.is_empty else 1, out=matrix)
+        self.is_empty = False
 
 
 class Total:
@@ -108,18 +113,18 @@ class Total:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.integers = torch.zeros(sum(sizes), dtype=torch.int64)
-        self._doubles = torch.zeros(sum(sizes), dtype=torch.float64)
-        views = zip(self.integers.split(list(sizes)), self._doubles.split(list(sizes)), strict=True)
+        doubles = torch.zeros(sum(sizes), dtype=torch.float64)
+        views = zip(self.integers.split(list(sizes)), doubles.split(list(sizes)), strict=True)
         self._parts = [Part(*each) for each in views]
         self._records = 0
 
-    def add(self, wholes: "list[Whole]", records: int) -> None:
-        """Add the contributions of a chunk of so many records."""
-        if self._records + records > FLUSH_RECORDS:
+    def add(self, wholes: "list[Whole]", count: int) -> None:
+        """Add the contributions of a chunk, of so many records."""
+        if self._records + count > FLUSH_RECORDS:
             self._flush()
         for part, whole in zip(self._parts, wholes, strict=True):
-            whole.add_to(part)
-        self._records += records
+            whole.add_to(part, count)
+        self._records += count
 
     def take(self) -> Tensor:
         """Return the sum, and start again at zero."""
@@ -129,20 +134,24 @@ class Total:
         return found
 
     def _flush(self) -> None:
-        self.integers += self._doubles.to(torch.int64)
-        self._doubles.zero_()
+        for part in self._parts:
+            if not part.is_empty:
+                part.integers += part.doubles.to(torch.int64)
+                part.is_empty = True
         self._records = 0
 
 
 def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> list[Whole]:
     """Return the contributions of a chunk's records: every one of norm at most 2³⁰ over all parameters, or zero.
 
-    Where the whole numbers exceed the bound, a record is scaled once more, by what it exceeds it by, and then dropped.
+    Rows that are not `valid` are scaled by 0. Where the bound on a norm exceeds 2³⁰, a record is scaled once more, by what
+    it exceeds it by, and then dropped.
     """
     norms = torch.stack([each.squared_norms() for each in gradients]).sum(0).sqrt()
-    keep = valid & torch.isfinite(norms)
-    selected = None if bool(keep.all()) else keep
-    factors = clip_factors(norms, clip, selected)
+    finite = torch.isfinite(norms)
+    keep = valid & finite
+    selected = None if bool(finite.all()) else keep
+    factors = clip_factors(norms, clip, keep)
     wholes = [each.quantise(factors, selected) for each in gradients]
     fits, squared = check_norms(wholes)
     if bool(fits.all()):
@@ -156,10 +165,13 @@ def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> 
     return wholes
 
 
-def add_clipped_floats(gradients: list[Gradient], clip: float, valid: Tensor, totals: Sequence[Tensor], wide: bool) -> None:
-    """Add the sum of clipped gradients, in units of the clip norm, to vectors of doubles. See `bound_float_error`."""
-    norms = torch.stack([each.squared_norms_of_floats() for each in gradients]).sum(0).sqrt()
-    factors = clip_factors(norms, clip, valid & torch.isfinite(norms))
+def add_clipped_floats(
+    gradients: list[Gradient], clip: float, valid: Tensor, count: int, totals: Sequence[Tensor], wide: bool
+) -> None:
+    """Add the sum of the first rows' clipped gradients, in units of the clip norm, to vectors of doubles. See
+    `bound_float_error`."""
+    norms = torch.stack([each.squared_norms() for each in gradients]).sum(0).sqrt()
+    factors = clip_factors(norms, clip, valid & torch.isfinite(norms))[:count]
     for each, total in zip(gradients, totals, strict=True):
         each.add_floats(factors, total, wide)
 
@@ -180,34 +192,33 @@ def bound_float_error(chunk: int, narrow_chunks: int) -> Fraction:
     return narrow * chunk * narrow_chunks + wide * MAX_FLOAT_RECORDS + Fraction(2 * chunks * MAX_FLOAT_RECORDS, 2**53)
 
 
-def clip_factors(norms: Tensor, clip: float, keep: Tensor | None) -> Tensor:
+def clip_factors(norms: Tensor, clip: float, keep: Tensor) -> Tensor:
     """Return aim·min(1, C/‖g‖)/C of each record, and 0 for those that `keep` leaves out."""
     factors = (clip / norms).clamp_(max=1.0).mul_(AIM / clip)
-    return factors if keep is None else torch.where(keep, factors, torch.zeros_like(factors))
+    return torch.where(keep, factors, torch.zeros_like(factors))
+
+
+def bound_squares(values: Tensor) -> Tensor:
+    """Return at least Σ v² of each row of whole numbers, in doubles.
+
+    **Proof.** n squares and their sum, in any order and with or without fused products, are each off by a factor of at most
+    1 + u, u = 2⁻⁵³, and so are the root and its square: the result is at least Σv²·(1 − u)ⁿ⁺³, and that times
+    1 + (2n + 16)u is at least Σv² for n ≤ 2⁴⁰ [Hig02, ch. 3]. Whole numbers do not underflow. ∎
+
+    >>> bound_squares(torch.tensor([[3.0, 4.0]], dtype=torch.float64)).item() >= 25
+    True
+    """
+    flat = values.flatten(1)
+    return torch.linalg.vector_norm(flat, dim=1).square_().mul_(1 + (flat.shape[1] + 8) * 2.0**-52)
 
 
 def check_norms(wholes: list[Whole]) -> tuple[Tensor, Tensor]:
-    """Return which records have a norm of at most 2³⁰ over all parameters, in 64-bit integers; and the squared norms in
-    doubles.
+    """Return which records are proven to have a norm of at most 2³⁰ over all parameters; and the bounds on ‖v‖².
 
-    Where the sum in doubles is at most 2⁶¹, neither a part nor the sum in integers wraps around: doubles are within a
-    factor 2. A product in integers counts only if both of its factors are whole numbers that doubles hold exactly.
+    The sum of the bounds is rounded up like each of them. A NaN does not pass.
     """
-    parts, estimates = [], []
-    for each in wholes:
-        if not isinstance(each, WholeFactors):
-            part, estimate = each.squared_norms()
-            parts.append(part)
-            estimates.append(estimate)
-    factors = [each for each in wholes if isinstance(each, WholeFactors)]
-    if factors:
-        inputs = torch.stack([each.inputs_squared for each in factors])
-        outputs = torch.stack([torch.linalg.vecdot(each.outputs, each.outputs) for each in factors])
-        parts.extend((inputs.to(torch.int64) * outputs.to(torch.int64)).unbind())
-        known = torch.maximum(inputs, outputs) < EXACT_DOUBLES
-        estimates.extend(torch.where(known, inputs * outputs, torch.full_like(inputs, torch.inf)).unbind())
-    total = torch.stack(estimates).sum(0)
-    return (total <= NO_WRAP) & (torch.stack(parts).sum(0) <= SQUARED_BOUND), total
+    total = torch.stack([each.bound_squared_norms() for each in wholes]).sum(0) * (1 + (len(wholes) + 8) * 2.0**-52)
+    return total <= SQUARED_BOUND, total
 
 
 def _zero_rows(values: Tensor, keep: Tensor | None) -> Tensor:
@@ -218,70 +229,95 @@ def _zero_rows(values: Tensor, keep: Tensor | None) -> Tensor:
     return torch.where(shaped, values, torch.zeros((), dtype=values.dtype))
 
 
-def _truncate(values: Tensor, factors: Tensor, keep: Tensor | None) -> Tensor:
-    """Return trunc(2³⁰·factor·g) as 32-bit integers: at most the length of a clipped gradient, 2³⁰."""
-    scale = (factors * 2.0**GRID_BITS).to(values.dtype).view(-1, *([1] * (values.dim() - 1)))
-    return _zero_rows(values * scale, keep).to(torch.int32)  # a conversion truncates toward zero
+def _truncate(values: Tensor, scale: Tensor, keep: Tensor | None) -> Tensor:
+    """Return trunc(scale·g) of each row as whole numbers in doubles, by way of 32-bit integers, which truncate toward zero.
+    What they do not hold becomes some other integer, whose norm is bounded like that of any."""
+    shaped = scale.view(-1, *([1] * (values.dim() - 1)))
+    return _zero_rows(values * shaped, keep).to(torch.int32).to(torch.float64)
 
 
-def _sum_squares(values: Tensor) -> Tensor:
-    """Return Σ v² of each row as int64."""
-    wide = values.flatten(1).to(torch.int64)
-    return (wide * wide).sum(1)
+def _square_norms(values: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(values.flatten(1), dim=1).to(torch.float64).square_()
 
 
 # Dense
 
 
+def list_blocks(rows: int, width: int, count: int | None = None) -> list[slice]:
+    """Return the blocks of rows of a matrix that are handled at once. Their shapes depend on that of the matrix alone;
+    blocks without any of the first `count` rows are left out.
+
+    >>> list_blocks(20, 1 << 14, 9)
+    [slice(0, 8, None), slice(8, 16, None)]
+    """
+    step = max(1, BLOCK_NUMBERS // max(1, width))
+    return [slice(start, min(rows, start + step)) for start in range(0, rows if count is None else min(rows, count), step)]
+
+
 class Dense(Gradient):
     """Gradients as a matrix: a row for each record."""
 
-    def __init__(self, values: Tensor) -> None:
+    def __init__(self, values: Tensor, norms: Tensor | None = None, count: int | None = None) -> None:
         self.values = values  # records × parameters
+        self.norms = norms  # if they are known
+        self.count = len(values) if count is None else count  # rows behind them are padding
 
     def squared_norms(self) -> Tensor:
         """As in `Gradient`."""
-        self.norms_squared = torch.linalg.vector_norm(self.values, dim=1, dtype=torch.float64).square()
-        return self.norms_squared
+        if self.norms is None:
+            self.norms = torch.linalg.vector_norm(self.values, dim=1)
+        return self.norms.to(torch.float64).square_()
 
     def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholeDense":
         """As in `Gradient`. A product that is rounded up is caught by the check of the norm."""
-        estimates = _zero_rows(self.norms_squared * (factors * 2.0**GRID_BITS).square(), keep)
-        return WholeDense(_truncate(self.values, factors, keep), estimates)
+        scale = (factors * 2.0**GRID_BITS).to(self.values.dtype)[:, None]
+        whole = torch.empty(self.values.shape, dtype=torch.int32)
+        bounds = torch.zeros(len(whole), dtype=torch.float64)
+        for part in list_blocks(len(whole), whole.shape[1], self.count):
+            whole[part] = _zero_rows(self.values[part] * scale[part], None if keep is None else keep[part])
+            bounds[part] = bound_squares(whole[part].to(torch.float64))
+        return WholeDense(whole, bounds)
 
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
         """As in `Gradient`."""
-        keep, dtype = factors > 0, torch.float64 if wide else self.values.dtype
-        total += factors.to(self.values.dtype).to(dtype) @ _zero_rows(self.values, keep).to(dtype)
+        dtype, count = torch.float64 if wide else self.values.dtype, len(factors)
+        total += factors.to(self.values.dtype).to(dtype) @ zero_unused(self.values[:count], factors).to(dtype)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
         return (self.values,)
+
+
+def zero_unused(values: Tensor, factors: Tensor) -> Tensor:
+    """Select zeros for records whose factor is 0."""
+    keep = factors > 0
+    return values if bool(keep.all()) else _zero_rows(values, keep)
 
 
 @dataclass(slots=True)
 class WholeDense(Whole):
     """Integers as a matrix: a row for each record."""
 
-    values: Tensor
-    estimates: Tensor  # of the squared norms
+    values: Tensor  # of 32 bits
+    bounds: Tensor
 
-    def squared_norms(self) -> tuple[Tensor, Tensor]:
-        """As in `Whole`. The estimate is from the floats, each of which was rounded once more by at most 2⁻²²."""
-        return _sum_squares(self.values), self.estimates
+    def bound_squared_norms(self) -> Tensor:
+        """As in `Whole`."""
+        return self.bounds
 
     def drop(self, keep: Tensor) -> None:
         """As in `Whole`."""
         self.values = _zero_rows(self.values, keep)
 
-    def add_to(self, total: Part) -> None:
+    def add_to(self, total: Part, count: int) -> None:
         """As in `Whole`: a product with ones, which is exact, and quicker than a sum over rows."""
-        row, ones = total.doubles[None], torch.ones(1, len(self.values), dtype=torch.float64)
-        torch.addmm(row, ones, self.values.to(torch.float64), out=row)
+        for part in list_blocks(count, self.values.shape[1]):
+            block = self.values[part].to(torch.float64)
+            total.add_product(torch.ones(1, len(block), dtype=torch.float64), block)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Whole`."""
-        return (self.values,)
+        return self.values, self.bounds
 
 
 # Rows of an embedding
@@ -295,18 +331,18 @@ class Rows(Gradient):
 
     def squared_norms(self) -> Tensor:
         """As in `Gradient`."""
-        self.norms_squared = torch.linalg.vector_norm(self.values.flatten(1), dim=1, dtype=torch.float64).square()
-        return self.norms_squared
+        return _square_norms(self.values)
 
     def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholeRows":
         """As in `Gradient`."""
-        estimates = _zero_rows(self.norms_squared * (factors * 2.0**GRID_BITS).square(), keep)
-        return WholeRows(_truncate(self.values, factors, keep), estimates, self.places, self.rows)
+        values = _truncate(self.values, (factors * 2.0**GRID_BITS).to(self.values.dtype), keep)
+        return WholeRows(values, bound_squares(values), self.places, self.rows)
 
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
         """As in `Gradient`."""
-        scaled = _zero_rows(self.values.to(torch.float64) * factors[:, None, None], factors > 0)
-        total.view(self.rows, -1).index_add_(0, self.places.flatten(), scaled.flatten(0, 1))
+        count = len(factors)
+        scaled = zero_unused(self.values[:count].to(torch.float64) * factors[:, None, None], factors)
+        total.view(self.rows, -1).index_add_(0, self.places[:count].flatten(), scaled.flatten(0, 1))
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
@@ -320,14 +356,14 @@ class WholeRows(WholeDense):
     places: Tensor
     rows: int
 
-    def add_to(self, total: Part) -> None:
+    def add_to(self, total: Part, count: int) -> None:
         """As in `Whole`. The sum is dense: which rows were touched shows nowhere."""
-        values = self.values.flatten(0, 1).to(torch.int64)
-        total.integers.view(self.rows, -1).index_add_(0, self.places.flatten(), values)
+        values = self.values[:count].flatten(0, 1).to(torch.int64)
+        total.integers.view(self.rows, -1).index_add_(0, self.places[:count].flatten(), values)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Whole`."""
-        return self.places, self.values
+        return self.places, self.values, self.bounds
 
 
 def gather_rows(places: Tensor, gradients: Tensor, rows: int) -> Rows:
@@ -342,47 +378,39 @@ def gather_rows(places: Tensor, gradients: Tensor, rows: int) -> Rows:
 # Outer products
 
 
-def _scale_activations(activations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Ã = trunc(2¹⁵·A/‖A‖) in doubles, the factor ‖A‖/2¹⁵ that undoes the scaling, and ‖Ã‖², a whole number.
+def _scale_activations(activations: Tensor, norms: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Ã = trunc(2¹⁵·A/‖A‖), and the factor ‖A‖/2¹⁵ that undoes the scaling.
 
     ‖A‖ need not be accurate. Where it is not finite, neither is the factor, so that the record is dropped; Ã then holds
     arbitrary integers.
     """
-    flat = activations.flatten(1)
-    norms = torch.linalg.vector_norm(flat, dim=1)
-    whole = (flat * (2.0**FACTOR_BITS / norms.clamp(min=TINY))[:, None]).to(torch.int32).to(torch.float64)
-    return whole.view(activations.shape), norms.to(torch.float64) * 2.0**-FACTOR_BITS, torch.linalg.vecdot(whole, whole)
+    whole = _truncate(activations, 2.0**FACTOR_BITS / norms.clamp(min=TINY), None)
+    return whole, norms.to(torch.float64) * 2.0**-FACTOR_BITS
 
 
 class Factors(Gradient):
-    """Gradients G ⊗ A: output gradients times activations. A is truncated first, so that its norm is a whole number."""
+    """Gradients G ⊗ A: output gradients times activations."""
 
     def __init__(self, activations: Tensor, outputs: Tensor) -> None:
         self.activations, self.outputs = activations, outputs  # records × inputs, records × outputs
 
     def squared_norms(self) -> Tensor:
-        """As in `Gradient`, of G ⊗ Ã·‖A‖/2¹⁵."""
-        self.whole, self.unit, self.whole_squared = _scale_activations(self.activations)
-        self.wide_outputs = self.outputs.to(torch.float64)
-        outputs_squared = torch.linalg.vecdot(self.wide_outputs, self.wide_outputs)
-        return outputs_squared * self.whole_squared * self.unit.square()
+        """As in `Gradient`."""
+        self.norms = torch.linalg.vector_norm(self.activations, dim=1)
+        return _square_norms(self.outputs).mul_(self.norms.to(torch.float64).square())
 
     def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholeFactors":
-        """As in `Gradient`, of the factor G alone: v = G̃ ⊗ Ã."""
-        scale = 2.0**GRID_BITS * factors * self.unit
-        outputs = _zero_rows(self.wide_outputs * scale[:, None], keep).trunc_()
-        return WholeFactors(self.whole, outputs, self.whole_squared)
-
-    def squared_norms_of_floats(self) -> Tensor:
-        """As in `Gradient`."""
-        norms = (torch.linalg.vector_norm(each, dim=1, dtype=torch.float64) for each in (self.activations, self.outputs))
-        return (next(norms) * next(norms)).square()
+        """As in `Gradient`, of each factor alone: v = G̃ ⊗ Ã."""
+        inputs, unit = _scale_activations(self.activations, self.norms)
+        outputs = _truncate(self.outputs.to(torch.float64), 2.0**GRID_BITS * factors * unit, keep)
+        return WholeFactors(inputs, outputs)
 
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
         """As in `Gradient`."""
-        keep, dtype = factors > 0, torch.float64 if wide else self.outputs.dtype
-        outputs = _zero_rows(self.outputs * factors[:, None].to(self.outputs.dtype), keep).to(dtype)
-        total += (outputs.T @ _zero_rows(self.activations, keep).to(dtype)).flatten()
+        count, dtype = len(factors), torch.float64 if wide else self.outputs.dtype
+        outputs = zero_unused(self.outputs[:count] * factors[:, None].to(self.outputs.dtype), factors).to(dtype)
+        product = outputs.T @ zero_unused(self.activations[:count], factors).to(dtype)
+        total += product.flatten()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
@@ -395,20 +423,18 @@ class WholeFactors(Whole):
 
     inputs: Tensor
     outputs: Tensor
-    inputs_squared: Tensor
 
-    def squared_norms(self) -> tuple[Tensor, Tensor]:
-        """As in `Whole`: ‖Ã‖²·‖G̃‖², which `check_norms` computes for all factors at once."""
-        raise AssertionError("norms of factors are checked together")
+    def bound_squared_norms(self) -> Tensor:
+        """As in `Whole`: ‖Ã‖²·‖G̃‖²."""
+        return bound_squares(self.inputs).mul_(bound_squares(self.outputs)).mul_(1 + 2.0**-50)
 
     def drop(self, keep: Tensor) -> None:
         """As in `Whole`. The inputs are finite, so zero outputs suffice."""
         self.outputs = _zero_rows(self.outputs, keep)
 
-    def add_to(self, total: Part) -> None:
+    def add_to(self, total: Part, count: int) -> None:
         """As in `Whole`: one product of matrices whose partial sums stay below 2⁵³."""
-        matrix = total.doubles.view(self.outputs.shape[1], -1)
-        torch.addmm(matrix, self.outputs.T, self.inputs, out=matrix)
+        total.add_product(self.outputs[:count].T, self.inputs[:count])
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Whole`."""
@@ -423,19 +449,22 @@ class Positions(Gradient):
 
     def squared_norms(self) -> Tensor:
         """As in `Gradient`, of the truncated activations."""
-        self.whole, self.unit, _ = _scale_activations(self.activations)
-        return _inner_products(self.whole, self.outputs.to(torch.float64)).clamp(min=0) * self.unit.square()
+        norms = torch.linalg.vector_norm(self.activations.flatten(1), dim=1)
+        self.inputs, self.unit = _scale_activations(self.activations, norms)
+        return _inner_products(self.inputs, self.outputs.to(torch.float64)).clamp(min=0) * self.unit.square()
 
     def quantise(self, factors: Tensor, keep: Tensor | None) -> "WholePositions":
         """As in `Gradient`, of the factor G alone: v = Σₜ G̃ₜ ⊗ Ãₜ."""
         scale = 2.0**GRID_BITS * factors * self.unit
         outputs = _zero_rows(self.outputs.to(torch.float64) * scale[:, None, None], keep).trunc_()
-        return WholePositions(self.whole, outputs)
+        return WholePositions(self.inputs, outputs)
 
     def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
         """As in `Gradient`, always in doubles. Sums of floats do not use it: a record's own terms may cancel out."""
-        outputs = _zero_rows(self.outputs * factors[:, None, None].to(self.outputs.dtype), factors > 0).to(torch.float64)
-        total += (outputs.flatten(0, 1).T @ self.activations.to(torch.float64).flatten(0, 1)).flatten()
+        count = len(factors)
+        outputs = zero_unused(self.outputs[:count] * factors[:, None, None].to(self.outputs.dtype), factors)
+        product = outputs.to(torch.float64).flatten(0, 1).T @ self.activations[:count].to(torch.float64).flatten(0, 1)
+        total += product.flatten()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
@@ -456,8 +485,7 @@ def _bound_error(inputs: Tensor, outputs: Tensor) -> Tensor:
     """
     positions = inputs.shape[1]
     roundings = inputs.shape[2] + outputs.shape[2] + positions * positions + 8
-    squares = (torch.linalg.vector_norm(each.flatten(1), dim=1).square() for each in (inputs, outputs))
-    return 2 * roundings * 2.0**-53 * next(squares) * next(squares)
+    return 2 * roundings * 2.0**-53 * bound_squares(inputs) * bound_squares(outputs)
 
 
 @dataclass(slots=True)
@@ -467,21 +495,19 @@ class WholePositions(Whole):
     inputs: Tensor
     outputs: Tensor
 
-    def squared_norms(self) -> tuple[Tensor, Tensor]:
+    def bound_squared_norms(self) -> Tensor:
         """As in `Whole`: the inner product with the bound on its error; infinite where sums of a chunk may be inexact."""
         upper = _inner_products(self.inputs, self.outputs).clamp(min=0) + _bound_error(self.inputs, self.outputs)
-        upper = (upper * (1 + 2.0**-50)).ceil()
-        squares = [torch.linalg.vector_norm(each.flatten(1), dim=1).square() for each in (self.inputs, self.outputs)]
-        known = squares[0] * squares[1] <= (2.0**52 / len(self.inputs)) ** 2
-        return upper.to(torch.int64), torch.where(known, upper, torch.full_like(upper, torch.inf))
+        known = bound_squares(self.inputs) * bound_squares(self.outputs) <= (2.0**52 / len(self.inputs)) ** 2
+        return torch.where(known, upper * (1 + 2.0**-50), torch.full_like(upper, torch.inf))
 
     def drop(self, keep: Tensor) -> None:
         """As in `Whole`."""
         self.outputs = _zero_rows(self.outputs, keep)
 
-    def add_to(self, total: Part) -> None:
+    def add_to(self, total: Part, count: int) -> None:
         """As in `Whole`: one product of matrices whose partial sums stay below 2⁵³, moved to integers at once."""
-        product = self.outputs.flatten(0, 1).T @ self.inputs.flatten(0, 1)
+        product = self.outputs[:count].flatten(0, 1).T @ self.inputs[:count].flatten(0, 1)
         total.integers.add_(product.flatten().to(torch.int64))
 
     def tensors(self) -> tuple[Tensor, ...]:

@@ -2,12 +2,16 @@
 
 A `Summer` has the model, the records and the buffer. It is given the weights and the positions of a batch, and returns the
 sum of the batch's contributions as 64-bit integers, to which noise must be added before anything else sees them.
+
+**Records that raise.** A model or a loss may raise on some record. That must not show: the chunk is divided until the record
+is alone, it contributes nothing, and the others what they always do, because a row does not depend on its place. So whether
+a record contributes is decided from the record and the weights alone.
 """
 
 import ctypes
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -17,11 +21,11 @@ import torch
 from torch import nn
 
 from discreet.errors import BadParameter, DiscreetError
+from discreet.learn.training import SETTING
 from discreet.learn.training.bookkeeping import GradientModel
-from discreet.learn.training.invariance import Chunk, RowKind, check_invariance
+from discreet.learn.training.invariance import check_invariance
 from discreet.learn.training.quantise import GRID_BITS
-from discreet.learn.training.reproducible import SETTING
-from discreet.learn.training.rows import TrainingRows
+from discreet.learn.training.rows import Chunk, RowKind, TrainingRows
 from discreet.noise.bits import Ints
 
 
@@ -42,13 +46,16 @@ def keep_pages() -> None:
     than their arithmetic. Elsewhere than in glibc nothing happens."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
-        mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
+        if mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT):
+            mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
     except (OSError, AttributeError):
         pass
 
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 1 << 27
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+LARGEST_KEPT = 1 << 25
+"""The largest array that the C library keeps; it refuses to keep larger ones."""
+KEPT_BYTES = 1 << 27
 
 
 @contextmanager
@@ -62,6 +69,18 @@ def pin_threads(count: int) -> Iterator[None]:
     finally:
         if before != count:
             torch.set_num_threads(before)
+
+
+@contextmanager
+def keep_weights(weights: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Undo what a forward pass writes to weights: they leave, and nothing but noisy sums may change them."""
+    before = [each.detach().clone() for each in weights]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for each, values in zip(weights, before, strict=True):
+                each.copy_(values)
 
 
 class Summer(Protocol):
@@ -110,13 +129,15 @@ class LocalSummer:
     def sum(self, places: Ints) -> Ints:
         """As in `Summer`."""
         assert self._rows is not None
-        with pin_threads(self.threads):
+        with pin_threads(self.threads), keep_weights(self.gradients.parameters):
             return (self._sum_floats if self.gradients.sums_floats else self._sum_exactly)(self._rows, places)
 
     def _sum_exactly(self, rows: TrainingRows, places: Ints) -> Ints:
         for start in range(0, len(places), self._rows_per_chunk):
-            rows.load(self._chunk, places[start : start + self._rows_per_chunk])
-            self.gradients.add_chunk(self._total, self._chunk.features, self._chunk.targets, self._chunk.valid)
+            add_without_errors(
+                rows, self._chunk, places[start : start + self._rows_per_chunk],
+                lambda again: self.gradients.prepare_chunk(self._total, self._chunk),
+            )  # fmt: skip
         return np.asarray(self._total.take().numpy())
 
     def _sum_floats(self, rows: TrainingRows, places: Ints) -> Ints:
@@ -124,10 +145,31 @@ class LocalSummer:
         total = torch.zeros(self.gradients.size, dtype=torch.float64)
         parts = self.gradients.split_parts(total)
         for number, start in enumerate(range(0, len(places), self._rows_per_chunk)):
-            rows.load(self._chunk, places[start : start + self._rows_per_chunk])
-            chunk, wide = self._chunk, number >= self.narrow_chunks
-            self.gradients.add_floats(parts, chunk.features, chunk.targets, chunk.valid, wide)
-        return np.asarray((total * 2.0**GRID_BITS).round_().to(torch.int64).numpy())
+            is_wide = number >= self.narrow_chunks
+            add_without_errors(
+                rows, self._chunk, places[start : start + self._rows_per_chunk],
+                lambda again, is_wide=is_wide: self.gradients.prepare_floats(parts, self._chunk, is_wide or again),  # type: ignore[misc]
+            )  # fmt: skip
+        return np.asarray(total.mul_(2.0**GRID_BITS).round_().to(torch.int64).numpy())
+
+
+def add_without_errors(
+    rows: TrainingRows, chunk: Chunk, places: Ints, prepare: Callable[[bool], Callable[[], None]], again: bool = False
+) -> None:
+    """Place records into a chunk and add what they contribute; those on which model or loss raise contribute nothing.
+
+    What fails while a chunk is added is not tried again: a part of it would count twice.
+    """
+    rows.load(chunk, places)
+    try:
+        add = prepare(again)
+    except Exception:  # it may depend on a record, so it must not show
+        middle = len(places) // 2
+        for part in (places[:middle], places[middle:]) if middle else ():
+            add_without_errors(rows, chunk, part, prepare, again=True)
+        return
+    with torch.no_grad():
+        add()
 
 
 class ChildSummer:

@@ -15,6 +15,7 @@ them on average, to someone who watches the process.
 """
 
 import copy
+import os
 import queue
 import threading
 import time
@@ -35,19 +36,26 @@ from discreet import __version__
 from discreet._numbers import Number, check_int
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import certified_epsilon
-from discreet.errors import BadParameter, DiscreetError
+from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
 from discreet.events import Composition
 from discreet.learn.charging import TALLY, Payer, read_neighbours
-from discreet.learn.training.bookkeeping import GradientModel, LossFunction, Method, check_bookkeeping, list_trained
+from discreet.learn.records import Records
+from discreet.learn.session_records import SessionRecords
+from discreet.learn.training.bookkeeping import (
+    GradientModel,
+    LossFunction,
+    Method,
+    check_bookkeeping,
+    count_multiplied,
+    list_trained,
+)
 from discreet.learn.training.card import ModelCard, describe_guarantee
 from discreet.learn.training.checkpoint import Attempts, Checkpoint, new_run
-from discreet.learn.training.invariance import RowKind
 from discreet.learn.training.plan import Schedule, Sums, TrainingPlan, TrainingQuote, make_plan, make_schedule
 from discreet.learn.training.quantise import GRID_BITS, MAX_FLOAT_RECORDS
-from discreet.learn.training.rows import TrainingRows, to_tensor
-from discreet.learn.training.sampling import draw_batch
+from discreet.learn.training.rows import DeclaredRows, RowKind, TrainingRows, draw_batch, to_tensor
 from discreet.learn.training.summing import LocalSummer, Summer, TrainingFailed, open_summer
-from discreet.learn.training.validate import check_model, infer_kind
+from discreet.learn.training.validate import check_maker, check_model, check_optimizer, infer_kind
 from discreet.ledger.account import CachedAnswer
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
@@ -60,9 +68,11 @@ from discreet.session.executor import SEEDED
 from discreet.session.session import Session
 from discreet.units import Neighbours
 
-DEFAULT_CHUNK = 64
 MAX_REPORTS = 100
 """Progress is reported at most so often."""
+
+MAX_UNCLAMPED = 1 << 20
+"""Noise multipliers up to this draw noise beyond 2⁶² with a chance below exp(−2²²)."""
 
 OptimizerMaker = Callable[[Any], torch.optim.Optimizer]
 SchedulerMaker = Callable[[torch.optim.Optimizer], Any]
@@ -132,11 +142,12 @@ class PrivateTrainer:
         shape: of one record, where the first layer does not tell it.
         sums: "exact", or "float" for quicker steps: the error of floating point is then bounded, and part of the cost.
         method: "book-keeping" or "vmap", to choose how gradients are computed.
-        chunk: how many records are computed at once.
-        threads: with how many threads gradients are computed; noise is drawn in one more.
+        chunk: how many records are computed at once; without it, a batch or an even share of one.
+        threads: with how many threads gradients are computed; noise is drawn beside them.
         every, resumes: how many steps a checkpoint is apart, and how often the run may be resumed; r resumptions cost
             r·every steps more.
         neighbours: "add-remove", or the session's.
+        max_rows: how many records one privacy unit has at most; more than one cost as much as the group.
 
     >>> import torch
     >>> from torch import nn
@@ -165,22 +176,21 @@ class PrivateTrainer:
         shape: tuple[int, ...] | None = None,
         sums: Sums = "exact",
         method: Method | None = None,
-        chunk: int = DEFAULT_CHUNK,
+        chunk: int | None = None,
         threads: int = 1,
         every: int | None = None,
         resumes: int = 0,
         neighbours: Neighbours | str | None = None,
+        max_rows: int | None = None,
     ) -> None:
         check_model(model, loss)
         if method not in (None, "book-keeping", "vmap"):
             raise BadParameter("method", repr(method), "no such method", 'take "book-keeping" or "vmap", or leave it out')
-        if read_neighbours(neighbours, account) is not Neighbours.ADD_REMOVE:
-            raise BadParameter(
-                "neighbours", "'replace'", "the cost of a Poisson sample is proven for adding or removing one record",
-                'leave it out, or open the session with neighbours="add-remove"',
-            )  # fmt: skip
+        _check_neighbours(neighbours, account)
         if account is not None and not isinstance(account, Session) and not hasattr(account, "reserve"):
             raise BadParameter("account", f"of type {type(account).__name__}", "not a session or an account", "leave it out")
+        for name, maker in (("optimizer", optimizer), ("scheduler", scheduler)):
+            check_maker(name, maker)
         self.model, self.loss, self.payer, self.shape, self.method = model, loss, account, shape, method
         self.threads = check_int(threads, "threads", 1)
         self.optimizer: OptimizerMaker = optimizer or (lambda given: torch.optim.Adam(given, lr=1e-3))
@@ -188,8 +198,18 @@ class PrivateTrainer:
         self.schedule: Schedule = make_schedule(
             expected=expected, rate=rate, steps=steps, clip=clip, chunk=chunk, sums=sums, every=every, resumes=resumes,
             parameters=sum(each.numel() for each in list_trained(model).values()),
+            multiplied=count_multiplied(model, method, sums == "float"), max_rows=max_rows,
         )  # fmt: skip
-        self.plan = make_plan(self.schedule, epsilon=epsilon, noise=noise, delta=delta, payer=account)
+        self._given = {"epsilon": epsilon, "noise": noise, "delta": delta}
+        self._declares_rows = max_rows is not None
+        self.plan = make_plan(self.schedule, payer=account, **self._given)
+
+    def __repr__(self) -> str:
+        schedule = self.schedule
+        return (
+            f"PrivateTrainer({type(self.model).__name__}; {schedule.steps:,} steps, rate {schedule.rate}, "
+            f"{self.plan.cost().describe()})"
+        )
 
     # -- before the debit -------------------------------------------------------------------------------------------------
 
@@ -234,7 +254,7 @@ class PrivateTrainer:
     def train(
         self,
         features: Any,
-        targets: Any,
+        targets: Any = None,
         *,
         progress: Callable[[Progress], None] | None = None,
         checkpoint: str | Path | None = None,
@@ -243,8 +263,9 @@ class PrivateTrainer:
         """Debit the cost, train, and return the model with its guarantee.
 
         Args:
-            features: an array or a tensor, a row for each record; each record is one privacy unit.
-            targets: the class or the number of each record.
+            features: an array, a frame of numbers or a tensor, a row for each record; or what `session.records(…)` returns,
+                which the session's account pays for. Each record is one privacy unit, or a unit has `max_rows`.
+            targets: the class or the number of each record; records of a session have their own.
             progress: is called with a `Progress` now and then.
             checkpoint: a file in which the run is kept every so many steps, and from which it is resumed if the file
                 exists. It needs `every=` and an account in a ledger.
@@ -255,7 +276,52 @@ class PrivateTrainer:
             BadParameter: if model, loss or columns cannot be trained on; nothing is charged then.
             TrainingFailed: if something failed after the debit.
         """
+        declared = None
+        if isinstance(features, Records):
+            if not isinstance(features, SessionRecords):
+                raise BadParameter(
+                    "features", type(features).__name__, "not records of a session", "give arrays as they are"
+                )
+            if targets is not None:
+                raise BadParameter("targets", "given", "the records have their own", "name it: records(…, target=…)")
+            declared = DeclaredRows(features)
+            return self._pay_from(features)._train(*declared.make_empty(), declared, progress, checkpoint, bits)
+        self._check_units()
         given, wanted = to_tensor(features, "features"), to_tensor(targets, "targets")
+        return self._train(given, wanted, None, progress, checkpoint, bits)
+
+    def _check_units(self) -> None:
+        """Refuse rows of arrays where the account's units are something else than rows, unless the caller says how many."""
+        if isinstance(self.payer, Session) and self.payer.table.unit_columns and not self._declares_rows:
+            raise BadParameter(
+                "features", "rows of arrays", f"one {self.payer.table.unit} may have several, and it is the privacy unit",
+                "train on session.records(…), or say with max_rows= how many rows one unit has at most",
+            )  # fmt: skip
+
+    def _pay_from(self, records: SessionRecords) -> "PrivateTrainer":
+        """Return this trainer with the records' session as its payer."""
+        if self.payer is not None and self.payer is not records.session:
+            raise BadParameter("account", "not the records' session", "the session of the records pays", "leave it out")
+        if records.max_rows > self.schedule.max_rows:
+            raise BadParameter(
+                "max_rows", self.schedule.max_rows, f"one unit has up to {records.max_rows} of the records",
+                f"give PrivateTrainer max_rows={records.max_rows}, or the records max_rows=1",
+            )  # fmt: skip
+        if self.schedule.sums == "float":
+            raise BadParameter(
+                "sums", "'float'", f"its error is bounded for at most {MAX_FLOAT_RECORDS:,} records, and those of a session "
+                "are not counted before they are paid for", 'take sums="exact"',
+            )  # fmt: skip
+        _check_neighbours(None, records.session)
+        paying = copy.copy(self)
+        paying.payer = records.session
+        paying.plan = self.plan if self.payer is not None else make_plan(self.schedule, payer=records.session, **self._given)
+        return paying
+
+    def _train(
+        self, given: Tensor, wanted: Tensor, declared: DeclaredRows | None, progress: Callable[[Progress], None] | None,
+        checkpoint: str | Path | None, bits: Bits | None,
+    ) -> TrainedModel:  # fmt: skip
         self._check_columns(given, wanted)
         path = self._check_checkpoint(checkpoint)
         shape = tuple(given.shape[1:])
@@ -275,6 +341,7 @@ class PrivateTrainer:
         summer, gradients = open_summer(self.model, settings, kind, schedule.chunk, schedule.narrow_chunks, self.threads)
         try:
             run = self._make_run(gradients, summer, path, bits)
+            run.read_from(declared)
             run.reserve()
             return run.execute(given, wanted, kind, progress)
         finally:
@@ -313,11 +380,22 @@ class PrivateTrainer:
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides what is trained, as plain values, except the records."""
-        unit = self.payer.table.unit if isinstance(self.payer, Session) else ROW
+        rows = self.schedule.max_rows
+        unit = ROW if rows == 1 else f"unit of at most {rows} rows"
+        if isinstance(self.payer, Session):
+            unit = self.payer.table.unit
         layers = sha256(repr(self.model).encode()).hexdigest()
         return {
             "unit": unit, "neighbours": Neighbours.ADD_REMOVE.definition, "model": layers, "training": self.plan.describe(),
         }  # fmt: skip
+
+
+def _check_neighbours(neighbours: Neighbours | str | None, account: Payer) -> None:
+    if read_neighbours(neighbours, account) is not Neighbours.ADD_REMOVE:
+        raise BadParameter(
+            "neighbours", "'replace'", "the cost of a Poisson sample is proven for adding or removing one record",
+            'leave it out, or open the session with neighbours="add-remove"',
+        )  # fmt: skip
 
 
 def _two(targets: Tensor) -> Tensor:
@@ -347,12 +425,24 @@ class _Run:
         self.spec = trainer.describe() | SEEDED[tainted]
         self.weights = list(gradients.parameters)
         self.initial = [each.detach().clone() for each in self.weights]
+        check_optimizer(trainer.optimizer, trainer.scheduler, self.weights)
         self.optimizer = trainer.optimizer(self.weights)
         self._check_optimizer()
         self.scheduler = None if trainer.scheduler is None else trainer.scheduler(self.optimizer)
+        self.scale = float(self.schedule.clip / (self.schedule.divisor * (1 << GRID_BITS)))
         self.step = 0
+        self.process = os.getpid()
         self.attempts: Attempts | None = None
-        self.begun = 0
+        self.declared: DeclaredRows | None = None
+
+    def read_from(self, declared: DeclaredRows | None) -> None:
+        """Say where the records are read once the run is paid: of a session, or as they were given."""
+        self.declared = declared
+        if declared is not None:
+            executor = declared.records.session.executor
+            self.spec |= {"columns": list(declared.columns)} | declared.records.describe(executor)
+        elif isinstance(self.trainer.payer, Session):
+            self.spec |= {"rows": "of arrays"}
 
     def _check_optimizer(self) -> None:
         held = {id(each) for group in self.optimizer.param_groups for each in group["params"]}
@@ -370,13 +460,18 @@ class _Run:
         plan, payer = self.plan, self.plan.payer
         if isinstance(payer, Session):
             payer.executor.check_quarantine()
-        run = None
+        run, is_new = None, self.path is not None and not self.path.exists()
         if self.path is not None:
             run = self._open_checkpoint(self.path)
-        paid = self.account.reserve(
-            plan.event, measurement=hash_measurement(self.spec), id=run, fresh=True, tainted=self.tainted,
-            certified_delta=plan.terms.certified_delta, privacy_unit=privacy_unit_of(self.spec), shared=False,
-        )  # fmt: skip
+        try:
+            paid = self.account.reserve(
+                plan.event, measurement=hash_measurement(self.spec), id=run, fresh=True, tainted=self.tainted,
+                certified_delta=plan.terms.certified_delta, privacy_unit=privacy_unit_of(self.spec), shared=False,
+            )  # fmt: skip
+        except (BudgetExceeded, BadParameter):  # nothing is charged, so there is no run to continue
+            if self.path is not None and is_new:
+                self.path.unlink(missing_ok=True)
+            raise
         if isinstance(paid, CachedAnswer):
             raise BadParameter(
                 "checkpoint", str(self.path), "its run is finished, and one debit pays for one result",
@@ -426,6 +521,8 @@ class _Run:
     ) -> TrainedModel:
         """Make the steps, record, and return the result."""
         try:
+            if self.declared is not None:
+                features, targets = self.declared.read()
             self.summer.load(TrainingRows.of(features, targets, kind))
             self.count = len(features)
             with ThreadPoolExecutor(1) as drawer, report_at_pace(self.plan, progress) as report:
@@ -450,14 +547,20 @@ class _Run:
             drawn = noise
             batch = self._draw_batch()
             total = self.summer.sum(batch)
+            self._check_process()  # a child that was forked has the noise that was drawn ahead, and so has its parent
             ready = drawn.result()
             if self.step + 1 < end:
                 noise = drawer.submit(self._draw_noise)
-            self._apply(add_saturating(total, ready))
+            self._apply(self._add_noise(total, ready))
             self.step += 1
             report(self.step)
         if self.path is not None:
             self._save(self.path)
+
+    def _check_process(self) -> None:
+        """Stop in a forked child: noise that is added to two sums protects neither."""
+        if os.getpid() != self.process:
+            raise TrainingFailed()
 
     def _draw_batch(self) -> Ints:
         """Return the positions of a step's records."""
@@ -467,12 +570,18 @@ class _Run:
         """Return the noise of a step. It runs in a thread of its own."""
         return _draw_noise(self.plan, self.bits)
 
+    def _add_noise(self, total: Ints, noise: Ints) -> Ints:
+        """Add noise to a sum, in its place. Noise beyond 2⁶² would wrap around, which is post-processing of the noisy sum;
+        where it might happen, the result is clamped."""
+        if self.plan.noise > MAX_UNCLAMPED:
+            return add_saturating(total, noise)
+        return np.add(total, noise, out=total)
+
     def _apply(self, noisy: Ints) -> None:
         """Let the optimiser make a step with the noisy mean. From here on all is post-processing."""
-        scale = float(self.schedule.clip / (self.schedule.divisor * (1 << GRID_BITS)))
-        mean = torch.from_numpy(noisy).to(torch.float64).mul_(scale)
+        mean = torch.from_numpy(noisy).to(self.weights[0].dtype).mul_(self.scale)
         for parameter, part in zip(self.weights, self.gradients.split(mean), strict=True):
-            parameter.grad = part.to(parameter.dtype).view(parameter.shape)
+            parameter.grad = part
         self.optimizer.step()
         if self.scheduler is not None:
             self.scheduler.step()

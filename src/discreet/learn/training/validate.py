@@ -1,6 +1,7 @@
 """Which models and losses can be trained: decided from the modules and on synthetic rows, before anything is charged."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,13 +9,22 @@ from torch import Tensor, nn
 
 from discreet.errors import BadParameter
 from discreet.learn.training.bookkeeping import LossFunction, list_trained
-from discreet.learn.training.invariance import RowKind
+from discreet.learn.training.rows import RowKind
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
 DROPOUTS = (nn.modules.dropout._DropoutNd,)
+HOOKS = (
+    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
+)  # fmt: skip
 NUMERIC = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCELoss, nn.BCEWithLogitsLoss, nn.PoissonNLLLoss)
 """Losses whose targets are numbers, also where integers are given."""
 PER_RECORD = 'give one loss per record: nn.CrossEntropyLoss(reduction="none")'
+MAKERS = {
+    "optimizer": ("of the weights", "give a function: optimizer=lambda weights: torch.optim.SGD(weights, lr=0.5)"),
+    "scheduler": (
+        "of the optimiser", "give a function: scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 100)"
+    ),
+}  # fmt: skip
 
 
 def check_model(model: Any, loss: Any) -> None:
@@ -28,8 +38,18 @@ def check_model(model: Any, loss: Any) -> None:
         raise BadParameter("loss", f"reduction={reduction!r}", "the loss of a batch is no loss of one record", PER_RECORD)
     for name, layer in model.named_modules():
         shown = f"{type(layer).__name__} ({name or 'the model'})"
+        if any(getattr(layer, hooks, None) for hooks in HOOKS):
+            raise BadParameter(
+                "model", shown, "it has a hook, which sees all records of a chunk",
+                "remove it, and do what it does in the model's forward",
+            )  # fmt: skip
         if isinstance(layer, BATCH_NORMS):
             _check_batch_norm(layer, shown)
+        if isinstance(layer, nn.Embedding | nn.EmbeddingBag) and layer.max_norm is not None:
+            raise BadParameter(
+                "model", shown, "max_norm= changes the weights of the tokens that it sees, without noise",
+                "leave max_norm out",
+            )  # fmt: skip
         if isinstance(layer, DROPOUTS) and layer.training and layer.p > 0:
             raise BadParameter(
                 "model", shown, "its random numbers depend on the place of a record in the batch",
@@ -47,6 +67,14 @@ def check_model(model: Any, loss: Any) -> None:
         )
     if any(each.device.type != "cpu" for each in model.parameters()):
         raise BadParameter("model", "not on the CPU", "exact sums are computed there", "call model.cpu()")
+
+
+def check_maker(name: str, maker: Any) -> None:
+    """Refuse an optimiser or a scheduler in place of a function that makes one: the weights that are trained are a copy."""
+    if maker is not None and not callable(maker):
+        of, hint = MAKERS[name]
+        reason = f"a copy of the model is trained, so a function {of} makes it"
+        raise BadParameter(name, f"of type {type(maker).__name__}", reason, hint)
 
 
 def _check_batch_norm(layer: nn.Module, shown: str) -> None:
@@ -110,12 +138,55 @@ def _try_model(model: nn.Module, kind: RowKind) -> Tensor:
 
 def _try_loss(model: nn.Module, loss: LossFunction, kind: RowKind) -> None:
     features, targets = kind.make_synthetic(2)
+    hint = PER_RECORD
     try:
-        with torch.no_grad():
+        with torch.enable_grad():
             found = loss(copy.deepcopy(model)(features), targets)
+            found.sum().backward()
         if isinstance(found, Tensor) and found.dim() and len(found) == 2:
-            return
+            return check_graph(found)
         problem = "it gives one number for all records"
+    except BadParameter:
+        raise
     except Exception as failed:  # on invented rows
-        problem = f"it fails on invented targets: {failed}"
-    raise BadParameter("loss", getattr(loss, "__name__", type(loss).__name__), problem, PER_RECORD)
+        problem = f"it fails on invented targets of the type and shape of yours: {failed}"
+        hint = "check the type and the shape of targets; nn.CrossEntropyLoss takes classes as integers: targets.long()"
+    raise BadParameter("loss", getattr(loss, "__name__", type(loss).__name__), problem, hint)
+
+
+def check_graph(losses: Tensor) -> None:
+    """Refuse gradients that are computed by Python: a backward pass that sees the whole chunk."""
+    waiting, seen = [losses.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            raise BadParameter(
+                "model", type(node).__name__.removesuffix("Backward"), "its gradient is a function of all records",
+                "write it with PyTorch's operations, without torch.autograd.Function",
+            )  # fmt: skip
+        waiting += [each for each, _ in node.next_functions]
+
+
+def check_optimizer(make: Any, make_scheduler: Any, weights: Sequence[Tensor]) -> None:
+    """Try the optimiser and the scheduler on copies of the weights, with gradients of zero."""
+    copies = [nn.Parameter(each.detach().clone()) for each in weights]
+    for each in copies:
+        each.grad = torch.zeros_like(each)
+    tried: Any = make
+    try:
+        tried = optimizer = make(copies)
+        made = [optimizer]
+        if make_scheduler is not None:
+            tried = make_scheduler
+            made.append(make_scheduler(optimizer))
+        for tried in made * 2:
+            tried.step()
+    except Exception as failed:  # no record was read
+        parameter = "optimizer" if tried is make or isinstance(tried, torch.optim.Optimizer) else "scheduler"
+        raise BadParameter(
+            parameter, type(tried).__name__, f"it fails without a loss: {failed}",
+            "take one that needs gradients and the number of steps alone, such as Adam or StepLR",
+        ) from None  # fmt: skip
