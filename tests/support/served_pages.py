@@ -110,6 +110,37 @@ def open_chromium() -> Iterator[Any]:
             browser.close()
 
 
+QUIET_MILLISECONDS = 60
+
+
+class Traffic:
+    """What a page or all pages of a context send and receive."""
+
+    def __init__(self, source: Any) -> None:
+        self.requests: list[Any] = []
+        self.responses: list[Any] = []
+        self._pending = 0
+        source.on("request", self._begin)
+        source.on("response", lambda response: self.responses.append(response))
+        for ended in ("requestfinished", "requestfailed"):
+            source.on(ended, self._end)
+
+    def _begin(self, request: Any) -> None:
+        self.requests.append(request)
+        self._pending += 1
+
+    def _end(self, _: Any) -> None:
+        self._pending -= 1
+
+    def settle(self, page: Any) -> None:
+        """Wait until everything that a page requested has come, and it requests nothing more for a moment; Playwright's own
+        state of this kind takes half a second to be reached."""
+        before = -1
+        while self._pending > 0 or len(self.requests) != before:
+            before = len(self.requests)
+            page.wait_for_timeout(QUIET_MILLISECONDS)
+
+
 def find_barriers(page: Any) -> list[str]:
     """Return what axe-core finds on a page. The context of the page must bypass the policy, which refuses axe's script."""
     if not page.evaluate("'axe' in window"):

@@ -1,11 +1,11 @@
 """A service without a web process: a folder with tables, its control database, and a worker whose engines can be made slow
 or fail. Asks are made as the web makes them."""
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -13,15 +13,19 @@ import msgspec
 from discreet.remote.wire import answer_from_wire, cost_to_wire
 from discreet.serve.config import ServiceConfig, read_folder
 from discreet.serve.control.base import new_id
-from discreet.serve.control.model import Ask, AskOptions, AskState, Grant, Person, Publication, PublicationState, Role
+from discreet.serve.control.model import Ask, AskOptions, AskState, Grant, Job, Person, Publication, PublicationState, Role
 from discreet.serve.control.store import Control, open_control
 from discreet.serve.quoting import Quoter, Target
 from discreet.serve.schedule import JumpFreeClock, choose_class
+from discreet.serve.worker.delivery import Delivery, RunningAsk
 from discreet.serve.worker.worker import Worker, WorkerSettings
+from tests.support.hand_clock import HandClock, wait_until
 from tests.support.policies import make_policy
 
 COUNT = "SELECT dept, COUNT(*) AS n FROM {name} GROUP BY dept"
 SETTINGS = WorkerSettings(slots=2, lease_seconds=3.0, idle_seconds=0.2, drain_seconds=2.0)
+BY_HAND = replace(SETTINGS, lease_seconds=86_400.0, drain_seconds=0.1)
+"""Where the test moves the clock: no lease ends because it did, and nothing that waits for a moment ends by itself."""
 
 
 def write_table(folder: Path, name: str = "people", rows: int = 60, pay: float = 50.0) -> None:
@@ -43,14 +47,38 @@ def configure(folder: Path, classes: tuple[float, ...] = (0.3, 0.8), epsilon: An
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedDelivery(Delivery):
+    """A delivery that says which asks are ready, and which statements that got their engine might begin."""
+
+    ids: set[str] = field(default_factory=set)
+    starts: list[bool] = field(default_factory=list)
+
+    def ready(self, running: RunningAsk, deliver: Callable[[], None]) -> bool:
+        """As in `Delivery`."""
+        is_kept = Delivery.ready(self, running, deliver)
+        self.ids.add(running.ask.id)
+        return is_kept
+
+    def may_start(self, running: RunningAsk) -> bool:
+        """As in `Delivery`."""
+        self.starts.append(Delivery.may_start(self, running))
+        return self.starts[-1]
+
+
 class Service:
     """A control database and a worker."""
 
-    def __init__(self, config: ServiceConfig, settings: WorkerSettings = SETTINGS) -> None:
+    def __init__(
+        self, config: ServiceConfig, settings: WorkerSettings = SETTINGS, clock: JumpFreeClock | None = None
+    ) -> None:
         config.state.mkdir(exist_ok=True, mode=0o700)
-        self.config, self.clock, self.quoter = config, JumpFreeClock(), Quoter()
+        self.config, self.clock, self.quoter = config, clock or JumpFreeClock(), Quoter()
         self.control: Control = open_control(config.control, clock=self.clock.now)
         self.worker = Worker(config, self.control, self.clock, settings)
+        given = self.worker.jobs.delivery
+        delivery = WatchedDelivery(*(getattr(given, each.name) for each in fields(given)))
+        self.worker.jobs.delivery, self.ready_ids, self.starts = delivery, delivery.ids, delivery.starts
 
     def add_person(self, person: str, table: str = "people") -> None:
         """Add a person with a grant and an account; the worker must have started."""
@@ -113,30 +141,60 @@ class Service:
                 added.append(self.control.add_ask(msgspec.structs.replace(each, accepted_at=now, release_at=moment)))
         return added
 
-    def watch_moment(self, ask: Ask) -> list[bool]:
-        """Return a list that will say whether an ask has ended, once just before its moment and once just after: the thread
-        of the worker that ends asks at their moments looks itself, so it does not depend on how busy the machine is."""
-        seen: list[bool] = []
-        assert ask.release_at is not None
-        for moment in (ask.release_at - 1e-5, ask.release_at + 1e-5):
-            self.worker.moments.at(moment, lambda: seen.append(self.find(ask).state.is_final))
-        return seen
+    def wait(self, ask: Ask) -> Ask:
+        """Return an ask that has ended. A clock that the test moves is set to its moment once it is ready, and to the next
+        moment at which a slot is free while it waits for one."""
+        wait_until(lambda: self.find(ask).state.is_final or self._move_on(ask), "the ask does not end")
+        return self.find(ask)
 
-    def wait(self, ask: Ask, seconds: float = 20.0) -> Ask:
-        """Return an ask that has ended."""
-        deadline = time.monotonic() + seconds
-        while not (found := self.find(ask)).state.is_final:
-            assert time.monotonic() < deadline, f"still {found.state}"
-            time.sleep(0.002)
-        return found
+    def _move_on(self, ask: Ask) -> bool:
+        if isinstance(self.clock, HandClock):
+            found = self.find(ask)
+            if found.id in self.ready_ids and found.release_at is not None:
+                self.set_time(found.release_at)
+            elif found.state is AskState.WAITING and (waits := self.clock.list_waits()):
+                self.set_time(waits[0])
+        return self.find(ask).state.is_final
+
+    def wait_until_ready(self, *asks: Ask) -> None:
+        """Wait until the statements of asks have ended, well or not."""
+        wait_until(lambda: {ask.id for ask in asks} <= self.ready_ids, "the statement does not end")
+
+    @property
+    def hand(self) -> HandClock:
+        """The clock, which the test moves."""
+        assert isinstance(self.clock, HandClock)
+        return self.clock
+
+    def set_time_of(self, ask: Ask, seconds: float = 0.0) -> None:
+        """Set the clock to the moment that an ask was accepted for, or to so many seconds after it."""
+        assert ask.release_at is not None
+        self.set_time(ask.release_at + seconds)
+
+    def set_time(self, moment: float) -> None:
+        """Set the clock that the test moves, and return when everything that was due by then is done."""
+        self.hand.set(moment)
+        moments, is_due = self.worker.moments, True
+        while is_due:  # what was due may make more due
+            done = Event()
+            moments.at(moment, done.set)
+            wait_until(done.is_set, "what was due is not done")
+            with moments._changed:
+                is_due = any(each.moment <= moment for each in moments._entries)
 
     def wait_for_job(self, kind: str, subject: str, payload: dict[str, Any] | None = None) -> Any:
         """Run a job, and return it when it has ended."""
-        job = self.control.enqueue(kind, subject, payload)
-        deadline = time.monotonic() + 20
-        while (found := self.control.find_job(job.id)) is None or found.state in ("queued", "leased"):
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        return self.wait_until_ended(self.control.enqueue(kind, subject, payload))
+
+    def wait_until_ended(self, job: Job) -> Job:
+        """Return a job that has ended."""
+        wait_until(lambda: self.find_job(job.id).state not in ("queued", "leased"), "the job does not end")
+        return self.find_job(job.id)
+
+    def find_job(self, id: str) -> Job:
+        """Return a job as it is now."""
+        found = self.control.find_job(id)
+        assert found is not None
         return found
 
     def change_engine(self, run: Callable[[Callable[[Any], Any], Any], Any], table: str = "people") -> None:
@@ -158,10 +216,11 @@ def value_of(ask: Ask) -> list[Any]:
 
 @contextmanager
 def start_service(
-    config: ServiceConfig, *people: str, settings: WorkerSettings = SETTINGS, adopt: bool = False
-) -> Iterator[Service]:
+    config: ServiceConfig, *people: str, settings: WorkerSettings = SETTINGS, adopt: bool = False,
+    clock: JumpFreeClock | None = None,
+) -> Iterator[Service]:  # fmt: skip
     """Run a worker with these analysts of its first table."""
-    service = Service(config, settings)
+    service = Service(config, settings, clock)
     try:
         service.worker.start(adopt=adopt)
         try:
@@ -173,3 +232,8 @@ def start_service(
             service.worker.stop()
     finally:
         service.control.close()
+
+
+def start_by_hand(config: ServiceConfig, *people: str, slots: int = 2) -> AbstractContextManager[Service]:
+    """Run a worker with these analysts, whose clock the test moves."""
+    return start_service(config, *people, settings=replace(BY_HAND, slots=slots), clock=HandClock())

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import ceil
+from threading import Condition, Event
 
 from discreet.errors import BadParameter
 from discreet.query.contribution import BoundedQuery
@@ -44,7 +45,8 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 class JumpFreeClock:
     """Seconds since 1970 that never jump: the wall clock when the process started, and a monotonic clock since.
 
-    A person who sets the clock of the machine back or forward moves no moment of an answer.
+    A person who sets the clock of the machine back or forward moves no moment of an answer. A worker reads every moment from
+    it, and waits for every moment with it.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -54,6 +56,10 @@ class JumpFreeClock:
     def now(self) -> float:
         """Return the time."""
         return self._monotonic() + self._offset
+
+    def wait(self, changed: Event | Condition, until: float | None) -> bool:
+        """Wait until a moment, or without an end; less long if `changed` is set or notified. Return whether it was."""
+        return changed.wait(None if until is None else max(0.0, until - self.now()))
 
 
 def read_duration(text: object, name: str = "schedule") -> float:

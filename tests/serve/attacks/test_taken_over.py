@@ -1,11 +1,12 @@
 """A web process that was taken over writes what it likes into the control database. It can ask in people's names; it cannot
 pass the root of a population, measure what was not quoted, or find out when an answer was ready."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -17,10 +18,11 @@ from discreet.ledger.entries import Debit, FailureRecorded
 from discreet.ledger.verify import verify
 from discreet.serve.config import PopulationConfig
 from discreet.serve.control.base import new_id
-from discreet.serve.control.model import Ask, AskState, Publication, PublicationState
+from discreet.serve.control.model import Ask, AskState, HeadSeen, Publication, PublicationState
 from discreet.serve.quoting import Target
 from discreet.serve.worker.refusals import CONSTANT_FAILURE
-from tests.support.served_tables import COUNT, Service, configure, start_service, write_table
+from tests.support.hand_clock import PATIENCE, at, wait_until
+from tests.support.served_tables import COUNT, Service, configure, start_by_hand, write_table
 
 RICH = "visitors"
 PLAN = """title = "Heads"
@@ -37,7 +39,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     write_table(tmp_path / "data")
     config = configure(tmp_path / "data", classes=(0.6, 1.2), epsilon=Fraction(1, 10))
     populations = dict(config.populations) | {RICH: PopulationConfig(name=RICH, epsilon=Fraction(50))}
-    with start_service(replace(config, populations=populations), "ada", "bob") as running:
+    with start_by_hand(replace(config, populations=populations), "ada", "bob") as running:
         running.worker.tables.open_account(f"{RICH}/ada", RICH, None)
         yield running
 
@@ -112,8 +114,11 @@ def test_no_class_or_moment_of_the_attackers_is_kept(service: Service) -> None:
             start = service.clock.now()
             moment = None if change["release_at"] is None else start + change["release_at"]
             sent = msgspec.structs.replace(ask, **(change | {"release_at": moment}))
-            answered = service.wait(service.control.add_ask(sent))
-            assert answered.state is AskState.ANSWERED
+            service.control.add_ask(sent)
+            service.wait_until_ready(sent)
+            service.set_time(start + 0.59)
+            assert service.find(sent).state is AskState.RUNNING, (change, table.classes)
+            assert service.wait(sent).state is AskState.ANSWERED
             assert service.clock.now() >= start + 0.6, (change, table.classes)
         if table is entry:
             forged = forged[:2]
@@ -150,115 +155,136 @@ def test_jobs_of_no_kind_and_asks_without_a_grant_do_nothing(service: Service) -
 # -- what the slots of a worker show --------------------------------------------------------------------------------------
 
 
-def probe(folder: Path, classes: tuple[float, ...], seconds: float) -> tuple[float, float]:
-    """Fill both slots with asks whose rows take `seconds`. Return when a free answer came and when a third ask began to
-    run, as an analyst sees both, each from the ask on whose slot it waited."""
+@contextmanager
+def fill_slots(folder: Path, classes: tuple[float, ...]) -> Iterator[tuple[Service, list[Ask], Callable[[], None]]]:
+    """Fill both slots with asks whose rows take until the function that is given is called: it returns when both statements
+    have ended. Also given is an ask that waits for a slot, and one that would be free and waits, too. No time passes."""
     folder.mkdir()
     write_table(folder / "data")
-    with start_service(configure(folder / "data", classes=classes), "ada") as service:
+    go = Event()
+    with start_by_hand(configure(folder / "data", classes=classes), "ada") as service:
         service.wait(service.ask(epsilon="0.01"))
 
-        def slow(original: Any, bounded: Any) -> Any:
-            time.sleep(seconds)
+        def block(original: Any, bounded: Any) -> Any:
+            assert go.wait(PATIENCE)
             return original(bounded)
 
-        service.change_engine(slow)
-        first, second = (service.ask(epsilon=f"0.02{i}").accepted_at for i in range(2))
-        time.sleep(0.05)
-        third, free = service.ask(epsilon="0.03"), service.ask(epsilon="0.01", confidence=0.9)
-        while service.find(third).state is AskState.WAITING:
-            time.sleep(0.002)
-        began = service.clock.now() - first
-        service.wait(free)
-        return service.clock.now() - second, began
+        def end() -> None:
+            go.set()
+            service.wait_until_ready(*running)
+
+        service.change_engine(block)
+        running = [service.ask(epsilon=f"0.02{i}") for i in range(2)]
+        wait_until(lambda: all(service.find(each).state is AskState.RUNNING for each in running))
+        waiting = [service.ask(epsilon="0.03"), service.ask(epsilon="0.01")]
+        try:
+            yield service, waiting, end
+        finally:
+            go.set()
 
 
-def test_a_free_answer_and_the_state_of_an_ask_do_not_tell_how_long_others_ran(tmp_path: Path) -> None:
-    """A free question that a worker answers waits for a slot: without a fixed occupation it would time any query. So it is
-    where a statement takes longer than the share of its class, 0.7 s, for which its slot is kept: the mutant that keeps the
-    slot until the statement has ended tells the two apart."""
-    times = [probe(tmp_path / f"{i}", (2.8, 9.0), seconds) for i, seconds in enumerate((0.0, 0.2, 0.9))]
-    assert times[0] == pytest.approx(times[1], abs=0.15)
-    assert times[0] == pytest.approx(times[2], abs=0.15)
-    assert min(times[0]) > 0.65
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_a_free_answer_and_the_state_of_an_ask_do_not_tell_how_long_others_ran(tmp_path: Path, has_ended: bool) -> None:
+    """A free question that a worker answers waits for a slot: without a fixed occupation it would time any query. Slots are
+    kept for a share of the class, 0.7 s, whether their statements have ended or not: the mutant that keeps a slot until the
+    statement has ended tells the two apart, and so does one that keeps it no longer."""
+    with fill_slots(tmp_path / "filled", (2.8, 9.0)) as (service, [third, free], end):
+        clock, start = service.hand, service.hand.now()
+        if has_ended:
+            end()
+        wait_until(lambda: len(clock.list_waits()) == 2 or service.find(third).state is not AskState.WAITING)
+        assert clock.list_waits() == at([start + 0.7] * 2)
+        service.set_time(start + 0.69)
+        assert [service.find(each).state for each in (third, free)] == [AskState.WAITING] * 2
+        service.set_time(start + 0.7)
+        wait_until(lambda: service.find(third).state is AskState.RUNNING and service.find(free).state.is_final)
+        assert service.clock.now() == start + 0.7
+        assert service.find(free).state is AskState.ANSWERED
 
 
 def test_without_a_schedule_they_do(tmp_path: Path) -> None:
-    quick, slow = probe(tmp_path / "quick", (), 0.0), probe(tmp_path / "slow", (), 0.4)
-    assert slow[1] - quick[1] > 0.2
-
-
-def watch_publication(service: Service, run: Any, epsilon: int) -> tuple[list[float], float, Publication]:
-    """Publish with an engine that runs queries through `run`. Return when the head of the ledger moved, as an analyst sees
-    it who has an account opened again and again, when the publication ended, and the publication, from the debit on."""
-    service.change_engine(run)
-    heads = service.add_publication(PLAN.replace("= 5", f"= {epsilon}"))
-    before, moved, start = service.control.last_head(), list[float](), 0.0
-    service.control.enqueue("publication", heads.id, {"step": "publish"})
-    is_running = True
-    while is_running:  # the state first, then the head: what ends a publication is written before its state
-        found = service.control.find_publication(heads.id)
-        assert found is not None
-        is_running = found.state is PublicationState.RUNNING
-        service.worker.tables.open_account("data/ada", "data", None)
-        head = service.control.last_head()
-        if head != before:
-            start, before = start or time.monotonic(), head
-            moved.append(time.monotonic() - start)
-        time.sleep(0.01)
-    return moved, time.monotonic() - start, found
+    """Slots are free, at no moment of the clock, when the statements have ended."""
+    with fill_slots(tmp_path / "filled", ()) as (service, asks, end):
+        start = service.clock.now()
+        assert [service.find(each).state for each in asks] == [AskState.WAITING] * 2
+        end()
+        wait_until(lambda: all(service.find(each).state.is_final for each in asks))
+        assert service.clock.now() == start
 
 
 def test_a_publication_is_recorded_at_the_end_of_a_class(tmp_path: Path) -> None:
-    """Neither the head of the ledger nor the state tells how long its rows took, or that the engine failed."""
+    """Neither the head of the ledger nor the state tells how long its rows took, or that the engine failed. An analyst who
+    has an account opened again and again sees its head: it moves with the debit, and at the end of the class."""
     write_table(tmp_path / "data")
 
     def fail(original: Any, bounded: Any) -> Any:
         raise EngineFailed
 
-    def slow(original: Any, bounded: Any) -> Any:
-        time.sleep(0.4)
-        return original(bounded)
+    with start_by_hand(configure(tmp_path / "data", classes=(1.2, 4.0), epsilon=40), "ada") as service:
 
-    with start_service(configure(tmp_path / "data", classes=(1.2, 4.0), epsilon=40), "ada") as service:
-        times = []
+        def slow(original: Any, bounded: Any) -> Any:
+            service.set_time(service.clock.now() + 0.4)
+            return original(bounded)
+
+        def look() -> tuple[PublicationState, HeadSeen | None]:
+            service.worker.tables.open_account("data/ada", "data", None)
+            found = service.control.find_publication(heads.id)
+            assert found is not None
+            return found.state, service.control.last_head()
+
+        clock, stopping = service.hand, service.worker.jobs.is_stopping
         for epsilon, run in enumerate((lambda original, bounded: original(bounded), slow, fail), 1):
-            moved, ended, found = watch_publication(service, run, epsilon)
-            assert found.state is (PublicationState.FAILED if run is fail else PublicationState.PUBLISHED)
-            assert len(moved) == 2  # the debit; the answers or the failure
-            times.append(moved[1])
-            assert ended > 1.0
+            service.change_engine(run)
+            heads = service.add_publication(PLAN.replace("= 5", f"= {epsilon}"))
+            start, before = clock.now(), look()
+            job = service.control.enqueue("publication", heads.id, {"step": "publish"})
+            wait_until(lambda: clock.list_waits(stopping) or look()[0] != PublicationState.RUNNING)
+            paid = look()
+            assert (paid[0], paid[1] == before[1]) == (PublicationState.RUNNING, False)
+            assert clock.list_waits(stopping) == at([start + 1.2])
+            service.set_time(start + 1.19)
+            assert look() == paid
+            service.set_time(start + 1.2)
+            service.wait_until_ended(job)
+            ended = look()
+            assert (ended[0], ended[1] == paid[1]) == (
+                PublicationState.FAILED if run is fail else PublicationState.PUBLISHED, False,
+            )  # fmt: skip
+            assert clock.now() == start + 1.2
+        found = service.control.find_publication(heads.id)
+        assert found is not None
         assert found.problem == CONSTANT_FAILURE
-        assert times == pytest.approx([1.2] * 3, abs=0.2)  # less what was planned before the debit
         assert len(service.list_entries(FailureRecorded)) == 1
 
 
 def test_a_publication_that_fails_tells_it_at_the_end_of_a_class(tmp_path: Path) -> None:
     """Before, neither the ledger nor the fate of another ask tells that its query failed; and no other query reads rows."""
-    runs: list[float] = []
+    runs: list[Any] = []
 
     def broken(original: Any, bounded: Any) -> Any:
-        runs.append(time.monotonic())
+        runs.append(bounded)
         raise EngineFailed
 
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(2.5, 9.0), epsilon=40), "ada", "bob") as service:
+    with start_by_hand(configure(tmp_path / "data", classes=(2.5, 9.0), epsilon=40), "ada", "bob") as service:
         service.change_engine(broken)
         heads = service.add_publication(PLAN)
         service.control.enqueue("publication", heads.id, {"step": "publish"})
-        while not runs:
-            time.sleep(0.002)
+        end = service.hand.find_wait(service.worker.jobs.is_stopping)
+        service.set_time(service.clock.now() + 0.1)
         asked = service.ask("bob", epsilon="0.02")
-        time.sleep(0.1)
+        service.wait_until_ready(asked)
+        service.set_time(end - 0.01)
         assert service.find(asked).state is AskState.RUNNING
         assert not service.list_entries(FailureRecorded)
         assert service.control.find_publication(heads.id) == heads
-        assert time.monotonic() - runs[0] < 2.4, "the machine is too busy to look before the end of the class"
-        assert service.wait(asked).state is AskState.FAILED
-        while (found := service.control.find_publication(heads.id)) == heads:
-            time.sleep(0.002)
+        service.set_time(end)
+        wait_until(lambda: service.control.find_publication(heads.id) != heads)
+        found = service.control.find_publication(heads.id)
         assert found is not None
         assert found.state is PublicationState.FAILED
         assert found.problem is not None
         assert found.problem["detail"] == str(EngineFailed())
+        assert service.find(asked).state is AskState.RUNNING
+        assert service.wait(asked).state is AskState.FAILED
         assert len(service.list_entries(FailureRecorded)) == len(runs) == 1

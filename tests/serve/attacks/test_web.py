@@ -5,8 +5,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from discreet.serve.control.sqlite import SqliteTransaction
 from discreet.serve.web.guard import CONTENT_SECURITY_POLICY
 from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.problems import INTERNAL, NOT_FOUND
+from tests.support.hand_clock import PATIENCE, wait_until
 from tests.support.web_server import find_socket, serve
 from tests.support.web_service import ADDRESS, OPEN, QUERY, Service, answer_query, open_service
 
@@ -363,30 +362,23 @@ def test_the_web_process_imports_no_engine_key_or_ledger() -> None:
 def test_a_wait_holds_no_thread(tmp_path: Path) -> None:
     """More requests wait than there are threads, and the service still answers at once."""
     bound, port = find_socket()
-    with open_service(tmp_path, replace(OPEN, address=f"http://127.0.0.1:{port}")) as service, serve(service.app, bound):
+    settings = replace(OPEN, address=f"http://127.0.0.1:{port}", max_wait=4 * PATIENCE)
+    with open_service(tmp_path, settings) as service, serve(service.app, bound):
         headers = {"Authorization": f"Bearer {service.tokens['ada']}"}
         results: list[int] = []
 
         def wait(i: int) -> None:
             body = ASK | {"epsilon": (i + 1) / 1000}
-            with httpx.Client(base_url=service.settings.address, headers=headers, timeout=60) as client:
-                results.append(client.post("/api/v1/asks", json=body, headers={"Prefer": "wait=30"}).status_code)
+            with httpx.Client(base_url=service.settings.address, headers=headers, timeout=2 * PATIENCE) as client:
+                results.append(client.post("/api/v1/asks", json=body, headers={"Prefer": "wait=999"}).status_code)
 
         threads = [threading.Thread(target=wait, args=(i,)) for i in range(60)]
         for thread in threads:
             thread.start()
-        until(lambda: service.control.count_waiting() == 60)
-        with httpx.Client(base_url=service.settings.address, timeout=10) as client:
+        wait_until(lambda: service.control.count_waiting() == 60)
+        with httpx.Client(base_url=service.settings.address, timeout=PATIENCE) as client:
             assert client.get("/api/v1").status_code == 200
         assert service.answer(answer_query(QUERY, 0.1)) == 60
         for thread in threads:
-            thread.join(30)
+            thread.join(PATIENCE)
         assert results == [200] * 60
-
-
-def until(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.served_pages import STEWARDS_PAGES, TABLE_PAGES, Running, ask, find_barriers_in_all_views
+from tests.support.served_pages import STEWARDS_PAGES, TABLE_PAGES, Running, Traffic, ask, find_barriers_in_all_views
 
 PAGES = (*STEWARDS_PAGES, *TABLE_PAGES, "/t/people/ask?query=SELECT+nothing+FROM+people", "/t/nowhere", "/asks?text=x")
 MAX_BYTES, MAX_REQUESTS = 60_000, 6
@@ -53,14 +53,14 @@ def test_pages_are_small_and_load_nothing_from_elsewhere(
         context.add_cookies(cookies)
         page = context.new_page()
         complaints: list[str] = []
-        responses: list[Any] = []
+        traffic = Traffic(page)
         page.on(
             "console", lambda said, into=complaints: into.append(said.text) if said.type in ("error", "warning") else None
         )
         page.on("pageerror", lambda error, into=complaints: into.append(str(error)))
-        page.on("response", lambda response, into=responses: into.append(response))
         expected = page.goto(running.address + path).status
-        page.wait_for_load_state("networkidle")
+        traffic.settle(page)
+        responses = traffic.responses
         assert all(each.url.startswith(running.address) for each in responses), path
         assert len(responses) <= MAX_REQUESTS, [each.url for each in responses]
         sizes = {each.url: each.request.sizes()["responseBodySize"] for each in responses if ".svg?" not in each.url}

@@ -16,6 +16,7 @@ from discreet.serve.control.store import Control, open_control
 from discreet.serve.control.waiting import Hub, Subscription, ask_topic, queue_topic
 from tests.serve.control.conftest import NOON
 from tests.serve.control.sample import make_ask
+from tests.support.hand_clock import PATIENCE
 
 CERTIFICATES = queue_topic("certificate")
 
@@ -180,9 +181,7 @@ def test_withdrawing_does_not_wait_for_a_claim_that_waits_for_the_ask(database: 
         ask = control.add_ask(make_ask())
         with psycopg.connect(database) as claiming:
             claiming.execute("SELECT 1 FROM control_jobs WHERE subject = %s FOR UPDATE", (ask.id,))
-            began = time.monotonic()
-            control.withdraw_ask(ask.id)
-            assert time.monotonic() - began < 10  # and not until a lock is given up after 30 s
+            control.withdraw_ask(ask.id)  # the mutant that waits for the lock gives up after 30 s, and fails
         assert control.claim("w") is None
         assert control.count_jobs() == {JobState.DONE: 1}
 
@@ -190,26 +189,20 @@ def test_withdrawing_does_not_wait_for_a_claim_that_waits_for_the_ask(database: 
 # Waiting
 
 
-def test_a_waiter_in_the_process_wakes_at_once(control: Control) -> None:
-    delays = []
+def test_a_waiter_in_the_process_wakes_at_once(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when it looks at the database the next time, which is in an hour here, nor at its end."""
+    monkeypatch.setattr("discreet.serve.control.waiting.POLL_SECONDS", 3600.0)
     with control.subscribe(CERTIFICATES) as waiting:
-        waiting.wait(0.2)
+        while waiting.wait(0.1):
+            pass
         for number in range(20):
-            committed: list[float] = []
-
-            def enqueue(number: int = number, committed: list[float] = committed) -> None:
-                time.sleep(0.005)
-                control.enqueue("certificate", f"{number}")
-                committed.append(time.perf_counter())
-
-            thread = threading.Thread(target=enqueue)
+            thread = threading.Thread(target=waiting.wait, args=(4 * PATIENCE,), daemon=True)
             thread.start()
-            assert waiting.wait(10)
-            woken = time.perf_counter()
-            thread.join()
-            delays.append(woken - committed[0])
-            waiting.wait(0)
-    assert sorted(delays)[len(delays) // 2] < 0.01  # 1 ms on a quiet machine; polling would take 25
+            control.enqueue("certificate", f"{number}")
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+            while waiting.wait(0.0):
+                pass
 
 
 def test_one_queue_does_not_wake_those_who_wait_at_the_other(control: Control) -> None:
@@ -219,20 +212,20 @@ def test_one_queue_does_not_wake_those_who_wait_at_the_other(control: Control) -
             while waiting.wait(0.3):
                 pass
         control.enqueue("certificate", "second")
-        assert others.wait(10)
+        assert others.wait(PATIENCE)
         if control.location.startswith("postgresql"):  # where commits of other processes are looked for, any may wake it
             assert not asks.wait(0.2)
         control.add_ask(make_ask())
-        assert asks.wait(10)
+        assert asks.wait(PATIENCE)
 
 
-def test_a_change_before_the_wait_is_not_missed(control: Control) -> None:
+def test_a_change_before_the_wait_is_not_missed(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.serve.control.waiting.POLL_SECONDS", 3600.0)
     with control.subscribe(CERTIFICATES) as waiting:
-        waiting.wait(0.2)
+        while waiting.wait(0.1):
+            pass
         control.enqueue("certificate", "x")
-        began = time.perf_counter()
-        assert waiting.wait(10)
-        assert time.perf_counter() - began < 5
+        assert waiting.wait(PATIENCE)
 
 
 def test_another_connection_is_heard(sql_location: str) -> None:
@@ -242,7 +235,7 @@ def test_another_connection_is_heard(sql_location: str) -> None:
             while waiting.wait(0.3):
                 pass
             other.withdraw_ask(ask.id)
-            assert waiting.wait(10)
+            assert waiting.wait(PATIENCE)
 
 
 def test_two_who_wait_for_one_topic_both_wake(control: Control) -> None:
@@ -251,13 +244,13 @@ def test_two_who_wait_for_one_topic_both_wake(control: Control) -> None:
             while waiting.wait(0.1):
                 pass
         job = control.enqueue("certificate", "x")
-        assert one.wait(10)
-        assert other.wait(10)
+        assert one.wait(PATIENCE)
+        assert other.wait(PATIENCE)
     claimed = control.claim("w")
     assert claimed is not None
     with control.subscribe(job_topic(job.id)) as ended:
         control.finish(claimed)
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
 
 
 def test_topics_that_nobody_waits_for_are_forgotten() -> None:
@@ -301,11 +294,11 @@ def test_other_topics_of_the_process_are_no_reason_to_look_at_the_database() -> 
     with Subscription(hub, CERTIFICATES, look) as waiting:
         thread = threading.Thread(target=notify)
         thread.start()
-        assert not waiting.wait(0.12)
+        while len(looks) < 4:
+            assert not waiting.wait(0.12)
         ended.set()
         thread.join()
     assert all(after - before >= 0.04 for before, after in itertools.pairwise(looks))
-    assert len(looks) >= 2
 
 
 def test_reads_in_one_block_see_one_moment(control: Control) -> None:
@@ -324,7 +317,7 @@ def test_nothing_is_heard_where_nothing_happens(control: Control) -> None:
             pass
         began = time.monotonic()
         assert not waiting.wait(0.2)
-        assert 0.19 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 0.19
         waiting.notify()
         assert waiting.wait(0)
 
@@ -339,7 +332,7 @@ def test_a_commit_of_this_process_wakes_those_of_its_topics_alone(control: Contr
         assert not waiting.wait(0.01)
         monkeypatch.setattr(waiting, "_next_look", 0.0)
         if not control.location.startswith("postgresql"):
-            assert waiting.wait(10)  # another process may have committed too
+            assert waiting.wait(PATIENCE)  # another process may have committed too
 
 
 def test_a_person_has_few_jobs_of_a_kind_in_the_queue(control: Control) -> None:

@@ -14,7 +14,8 @@ import pytest
 from discreet.engines.base import OutOfResources
 from discreet.serve.config import ALERTS, AlertConfig
 from discreet.serve.worker.alerts import Alerts
-from tests.support.served_tables import Service, configure, start_service, write_table
+from tests.support.hand_clock import PATIENCE
+from tests.support.served_tables import Service, configure, start_by_hand, write_table
 
 
 class Receiver:
@@ -41,7 +42,7 @@ class Receiver:
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
 
-    def wait_for(self, alert: str, seconds: float = 10.0) -> dict[str, Any]:
+    def wait_for(self, alert: str, seconds: float = PATIENCE) -> dict[str, Any]:
         """Return the first alert of a kind."""
 
         def find() -> dict[str, Any] | None:
@@ -69,7 +70,7 @@ def receiver() -> Iterator[Receiver]:
 def alerting(tmp_path: Path, receiver: Receiver, epsilon: float = 3, **config: Any) -> Iterator[Service]:
     write_table(tmp_path / "data")
     configured = configure(tmp_path / "data", epsilon=epsilon, **config)
-    with start_service(replace(configured, alerts=AlertConfig(webhook=receiver.address)), "ada") as service:
+    with start_by_hand(replace(configured, alerts=AlertConfig(webhook=receiver.address)), "ada") as service:
         yield service
 
 
@@ -88,17 +89,16 @@ def test_the_owner_is_told_when_much_of_a_root_is_spent(tmp_path: Path, receiver
 
 
 def test_the_owner_is_told_of_failures_and_late_answers(tmp_path: Path, receiver: Receiver) -> None:
-    import time
-
     def fail(original: Any, bounded: Any) -> Any:
         raise OutOfResources
 
-    def sleep(original: Any, bounded: Any) -> Any:
-        time.sleep(0.5)
-        return original(bounded)
-
     with alerting(tmp_path, receiver) as service:
-        service.change_engine(sleep)
+
+        def be_late(original: Any, bounded: Any) -> Any:
+            service.set_time(service.clock.now() + 0.5)
+            return original(bounded)
+
+        service.change_engine(be_late)
         service.wait(service.ask(epsilon="0.02"))
         assert receiver.wait_for("overrun")["subject"] == "people"
         service.change_engine(fail)

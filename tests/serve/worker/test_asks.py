@@ -1,7 +1,6 @@
 """Asks through a worker: when they end, how, and what is visible before."""
 
 import dataclasses
-import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -16,20 +15,23 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit, FailureRecorded
 from discreet.serve.control.model import AskState, Rules
 from discreet.serve.worker.delivery import Delivery
-from discreet.serve.worker.worker import WorkerSettings
-from tests.support.served_tables import Service, configure, start_service, value_of, write_table
+from tests.support.hand_clock import at, wait_until
+from tests.support.served_tables import Service, configure, start_by_hand, start_service, value_of, write_table
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data"), "ada", "bob") as running:
+    with start_by_hand(configure(tmp_path / "data"), "ada", "bob") as running:
         yield running
 
 
-def sleep_in(seconds: float) -> Any:
+def run_until(service: Service, seconds: float) -> Any:
+    """Return a run that ends so many seconds after the clock shows now, when everything that is due by then is done."""
+    start = service.clock.now()
+
     def run(original: Any, bounded: Any) -> Any:
-        time.sleep(seconds)
+        service.set_time(start + seconds)
         return original(bounded)
 
     return run
@@ -39,56 +41,48 @@ def fail(original: Any, bounded: Any) -> Any:
     raise OutOfResources
 
 
-def test_an_answer_leaves_at_its_moment_and_is_recorded_then(tmp_path: Path) -> None:
-    write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(2.0, 9.0)), "ada") as service:
-        ask = service.ask()
-        assert ask.release_at is not None
-        while not service.list_entries(Debit):
-            time.sleep(0.005)
-        time.sleep(0.3)
+def look(service: Service) -> Any:
+    """Return what people see of a ledger: its head and balances; and its entries."""
+    entries = [*map(type, service.worker.tables.ledger.iter_entries())]
+    return service.control.last_head(), service.control.list_snapshots(), entries
+
+
+def test_an_answer_leaves_at_its_moment_and_is_recorded_then(service: Service) -> None:
+    """Head, balances and entries change at moments alone. The mutant that records what is ready fails, and so does the one
+    that ends an ask a hundredth of a second before its moment."""
+    heads, snapshots, entries = look(service)
+    ask = service.ask()
+    service.wait_until_ready(ask)
+    for early in (0.3, 0.2, 0.1, 0.01):
+        service.set_time_of(ask, -early)
+        assert look(service) == (heads, snapshots, [*entries, Debit])  # paid before any row was read
         assert service.find(ask).state is AskState.RUNNING
-        assert len(service.list_entries(Debit)) == 1  # paid before any row was read
-        assert not service.list_entries(AnswerRecorded)  # entry numbers do not tell when it was ready
-        assert service.clock.now() < ask.release_at, "the machine is too busy to look before the moment"
-        head = service.control.last_head()
-        answered = service.wait(ask)
-        assert ask.release_at <= service.clock.now()
-        assert answered.state is AskState.ANSWERED
-        assert answered.answered_at == pytest.approx(ask.release_at)
-        assert answered.overruns == 0
-        assert len(service.list_entries(AnswerRecorded)) == 1
-        assert service.control.last_head() != head
-        assert {row[0] for row in value_of(answered)} == {"a", "b"}
-
-
-def test_what_is_visible_does_not_change_between_acceptance_and_moment(service: Service) -> None:
-    """Head and balances are mirrored at moments alone."""
-    before = service.control.last_head(), service.control.list_snapshots()
-    ask, looks = service.ask(), 0
-    while True:
-        seen = service.control.last_head(), service.control.list_snapshots()
-        if service.clock.now() >= ask.release_at:
-            break
-        assert seen == before
-        looks += 1
-        time.sleep(0.02)
-    assert looks
-    service.wait(ask)
-    assert service.control.last_head() != before[0]
-    changed = {each.account for each in set(service.control.list_snapshots()) - set(before[1])}
+    service.set_time_of(ask)
+    answered = service.find(ask)
+    assert answered.state is AskState.ANSWERED
+    assert answered.answered_at == at(ask.release_at)
+    assert answered.overruns == 0
+    assert len(service.list_entries(AnswerRecorded)) == 1
+    assert service.control.last_head() != heads
+    changed = {each.account for each in set(service.control.list_snapshots()) - set(snapshots)}
     assert changed == {"data", "data/ada"}
+    assert {row[0] for row in value_of(answered)} == {"a", "b"}
 
 
 def test_an_equal_query_learns_nothing_of_one_that_is_ready(service: Service) -> None:
     """It has a moment of its own, pays nothing, and shows the same answer."""
     first = service.ask("ada")
-    time.sleep(0.15)
+    service.wait_until_ready(first)
+    service.set_time(service.clock.now() + 0.15)
     second = service.ask("bob")
-    time.sleep(0.05)
+    service.wait_until_ready(second)
+    service.set_time_of(first, -0.01)
     assert service.find(second).state is AskState.RUNNING
-    one, other = service.wait(first), service.wait(second)
-    assert other.answered_at == pytest.approx(second.release_at)
+    service.set_time_of(first)
+    assert service.find(second).state is AskState.RUNNING
+    service.set_time_of(second)
+    one, other = service.find(first), service.find(second)
+    assert other.answered_at == at(second.release_at)
     assert value_of(one) == value_of(other)
     assert len(service.list_entries(Debit)) == len(service.list_entries(AnswerRecorded)) == 1
 
@@ -96,7 +90,7 @@ def test_an_equal_query_learns_nothing_of_one_that_is_ready(service: Service) ->
 def test_one_of_the_asks_that_share_a_debit_says_that_it_was_charged(tmp_path: Path) -> None:
     """The mutant believes the session, which continued the account's own debit: each of them says that it paid."""
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(1.0, 2.0)), "ada", settings=WorkerSettings(slots=3)) as service:
+    with start_by_hand(configure(tmp_path / "data"), "ada", slots=3) as service:
         asks = [service.ask("ada") for _ in range(3)]
         answered = [service.wait(each) for each in asks]
         [debit] = service.list_entries(Debit)
@@ -111,57 +105,66 @@ def test_one_of_the_asks_that_share_a_debit_says_that_it_was_charged(tmp_path: P
             assert has_paid != (is_shared or is_recorded)
 
 
-def test_a_recorded_answer_leaves_at_once(tmp_path: Path) -> None:
-    """The worker itself sees that it has ended before its moment; a class of four seconds is long on a busy machine too."""
-    write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(4.0, 9.0)), "ada", "bob") as service:
-        first = service.wait(service.ask("ada"))
-        start = service.clock.now()
-        ask = service.ask("bob")
-        seen = service.watch_moment(ask)
-        again = service.wait(ask)
-        assert again.answered_at is not None
-        assert again.answered_at < start + 3.7
-        while not seen:
-            time.sleep(0.005)
-        assert seen[0]
-        assert value_of(again) == value_of(first)
-        assert again.answer is not None
-        assert again.answer["charged"] is False
-        assert len(service.list_entries(Debit)) == 1
+def test_a_recorded_answer_leaves_at_once(service: Service) -> None:
+    """No time passes until it has ended."""
+    first = service.wait(service.ask("ada"))
+    start = service.clock.now()
+    again = service.wait(service.ask("bob"))
+    assert service.clock.now() == again.answered_at == start
+    assert value_of(again) == value_of(first)
+    assert again.answer is not None
+    assert again.answer["charged"] is False
+    assert len(service.list_entries(Debit)) == 1
 
 
 def test_an_answer_that_is_late_leaves_at_the_moment_of_the_next_class(service: Service) -> None:
-    service.change_engine(sleep_in(0.5))
+    service.change_engine(run_until(service, 0.5))
     ask = service.ask()
+    service.wait_until_ready(ask)
+    late = service.find(ask)
+    assert (late.state, late.overruns, late.class_seconds) == (AskState.RUNNING, 1, 0.8)
     answered = service.wait(ask)
     assert answered.state is AskState.ANSWERED
-    assert answered.answered_at == pytest.approx(ask.accepted_at + 0.8, abs=1e-3)
+    assert answered.answered_at == at(ask.accepted_at + 0.8)
     assert answered.overruns == 1
     assert answered.class_seconds == 0.8
 
 
 def test_after_the_last_class_an_ask_fails_and_stays_charged(service: Service) -> None:
-    service.change_engine(sleep_in(1.2))
-    ask = service.ask()
+    seen = list[AskState]()
+    start = service.clock.now()
+
+    def run(original: Any, bounded: Any) -> Any:
+        for moment in (0.79, 0.8, 1.2):
+            service.set_time(start + moment)
+            seen.append(service.find(ask).state)
+        return original(bounded)
+
+    ask = service.make_ask()
+    service.change_engine(run)
+    service.control.add_ask(ask)
     failed = service.wait(ask)
+    service.wait_until_ready(ask)
+    assert seen == [AskState.RUNNING, AskState.FAILED, AskState.FAILED]
     assert failed.state is AskState.FAILED
-    assert service.clock.now() < ask.accepted_at + 1.1
     assert failed.problem is not None
     assert failed.problem["detail"] == str(EngineFailed())
     assert len(service.list_entries(Debit)) == 1
-    time.sleep(0.6)
+    service.set_time(start + 3600)
     assert not service.list_entries(AnswerRecorded)  # the late answer is shown to nobody
     assert service.find(ask).state is AskState.FAILED
 
 
 def test_three_late_answers_pause_the_account(service: Service) -> None:
-    service.change_engine(sleep_in(0.4))
     for i in range(3):
         grant = service.control.find_grant("ada", "people")
         assert grant is not None
         assert grant.paused is None
+        engine: Any = service.worker.tables._tables["people"].source.engine
+        original = engine.run
+        service.change_engine(run_until(service, 0.4))
         service.wait(service.ask(epsilon=f"0.0{i + 2}"))
+        engine.run = original
     grant = service.control.find_grant("ada", "people")
     assert grant is not None
     assert grant.paused is not None
@@ -176,11 +179,12 @@ def test_three_late_answers_pause_the_account(service: Service) -> None:
 def test_a_failure_is_told_at_its_moment_in_constant_words_and_stays_charged(service: Service) -> None:
     service.change_engine(fail)
     ask = service.ask()
-    time.sleep(0.15)
+    service.wait_until_ready(ask)
+    service.set_time_of(ask, -0.01)
     assert service.find(ask).state is AskState.RUNNING
     failed = service.wait(ask)
     assert failed.state is AskState.FAILED
-    assert failed.answered_at == pytest.approx(ask.release_at)
+    assert failed.answered_at == at(ask.release_at)
     assert failed.problem is not None
     assert failed.problem["detail"] == str(EngineFailed())
     snapshot = service.control.find_snapshot("data/ada")
@@ -206,7 +210,7 @@ def test_a_table_that_is_quarantined_is_refused_without_its_path(service: Servic
     assert len(service.list_entries(Debit)) == 1
 
 
-def test_a_failure_closes_the_table_at_its_moment_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_closes_the_table_at_its_moment_and_not_before(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until then neither the ledger nor the fate of other asks tells that a query failed; and no other query reads rows."""
     runs: list[Any] = []
     overruns: list[Any] = []
@@ -215,46 +219,47 @@ def test_a_failure_closes_the_table_at_its_moment_and_not_before(tmp_path: Path,
         runs.append(bounded)
         raise EngineFailed
 
-    write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(1.0, 4.0)), "ada", "bob") as service:
-        monkeypatch.setattr(Delivery, "count_overrun", lambda _, running: overruns.append(running))
-        service.change_engine(broken)
-        first = service.ask("ada")
-        while not runs:
-            time.sleep(0.002)
-        second = service.ask("bob", epsilon="0.02")
-        time.sleep(0.2)
-        assert first.release_at is not None
-        assert [service.find(each).state for each in (first, second)] == [AskState.RUNNING] * 2
-        assert not service.list_entries(FailureRecorded)
-        assert service.clock.now() < first.release_at
-        for ask in (first, second):
-            failed = service.wait(ask)
-            assert failed.state is AskState.FAILED
-            assert failed.answered_at == pytest.approx(ask.release_at)
-            assert failed.problem is not None
-            assert failed.problem["detail"] == str(EngineFailed())
-            assert len(service.list_entries(FailureRecorded)) == 1
-        third = service.ask("ada", epsilon="0.03")
-        assert service.wait(third).state is AskState.REFUSED
-        assert third.release_at is not None
-        assert service.clock.now() < third.release_at
-        assert len(runs) == len(service.list_entries(Debit)) == 1
-        time.sleep(third.release_at - service.clock.now() + 0.05)
-        assert not overruns
+    monkeypatch.setattr(Delivery, "count_overrun", lambda _, running: overruns.append(running))
+    service.change_engine(broken)
+    first = service.ask("ada")
+    service.wait_until_ready(first)
+    service.set_time_of(first, -0.1)
+    second = service.ask("bob", epsilon="0.02")
+    service.wait_until_ready(second)
+    service.set_time_of(first, -0.01)
+    assert [service.find(each).state for each in (first, second)] == [AskState.RUNNING] * 2
+    assert not service.list_entries(FailureRecorded)
+    for ask in (first, second):
+        service.set_time_of(ask)
+        failed = service.find(ask)
+        assert failed.state is AskState.FAILED
+        assert failed.answered_at == at(ask.release_at)
+        assert failed.problem is not None
+        assert failed.problem["detail"] == str(EngineFailed())
+        assert len(service.list_entries(FailureRecorded)) == 1
+    third = service.ask("ada", epsilon="0.03")
+    assert service.wait(third).state is AskState.REFUSED
+    assert service.clock.now() == third.accepted_at
+    assert len(runs) == len(service.list_entries(Debit)) == 1
+    service.set_time_of(third, 0.05)
+    assert not overruns
 
 
 def test_a_failure_after_the_last_class_closes_the_table_too(service: Service) -> None:
+    """At a whole number of last classes after its acceptance: the head of the ledger does not tell when it failed."""
+    start = service.clock.now()
+
     def broken(original: Any, bounded: Any) -> Any:
-        time.sleep(1.0)
+        service.set_time(start + 1.0)
         raise EngineFailed
 
     service.change_engine(broken)
     assert service.wait(service.ask()).state is AskState.FAILED
-    deadline = time.monotonic() + 10
-    while not service.list_entries(FailureRecorded):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: any(each.moment > service.clock.now() for each in service.worker.moments._entries))
+    service.set_time(start + 1.59)
+    assert not service.list_entries(FailureRecorded)
+    service.set_time(start + 1.6)
+    assert len(service.list_entries(FailureRecorded)) == 1
     assert service.wait(service.ask("bob", epsilon="0.02")).state is AskState.REFUSED
 
 
@@ -359,26 +364,32 @@ def test_without_a_schedule_answers_leave_when_they_are_ready(tmp_path: Path) ->
 
 
 def test_answers_that_wait_occupy_no_slot(tmp_path: Path) -> None:
-    """Eight asks of 3 s on two slots: all of them leave after 3 s, and not after 12 s, as one pair after the other would."""
+    """Six asks of 3 s on two slots. Two are taken in each quarter of the class, and not in each class: all of them leave
+    after 3 s, and not after 9 s, as one pair after the other would."""
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(3.0, 20.0)), "ada") as service:
-        asks = [service.ask(epsilon=f"0.01{i}") for i in range(8)]
-        ended = [service.wait(ask) for ask in asks]
-        assert [each.overruns for each in ended] == [0] * 8
-        assert service.clock.now() < asks[0].accepted_at + 9.0
+    with start_by_hand(configure(tmp_path / "data", classes=(3.0, 20.0)), "ada") as service:
+        asks = [service.ask(epsilon=f"0.01{i}") for i in range(6)]
+        for pair in (asks[:2], asks[2:4], asks[4:]):
+            service.wait_until_ready(*pair)
+            wait_until(lambda: len(service.hand.list_waits()) == 2)
+            assert service.hand.list_waits() == at([service.clock.now() + 0.75] * 2)
+            service.set_time(service.clock.now() + 0.75)
+        service.set_time_of(asks[0])
+        assert [service.find(each).state for each in asks] == [AskState.ANSWERED] * 6
+        assert [service.find(each).overruns for each in asks] == [0] * 6
 
 
 def test_a_worker_that_is_stopped_puts_back_what_it_holds(tmp_path: Path) -> None:
     write_table(tmp_path / "data")
-    config = configure(tmp_path / "data", classes=(4.0, 9.0))
-    with start_service(config, "ada") as service:
+    config = configure(tmp_path / "data")
+    with start_by_hand(config, "ada") as service:
         ask = service.ask()
-        time.sleep(0.5)
+        service.wait_until_ready(ask)
         service.worker.stop()
         assert service.find(ask).state is AskState.WAITING
         assert not service.list_entries(AnswerRecorded)
         service.control.pause_account("data/ada", "three overruns")  # what is paid for is continued, and nothing is begun
-    with start_service(config) as service:
+    with start_by_hand(config) as service:
         answered = service.wait(ask)
         assert answered.state is AskState.ANSWERED
         assert service.wait(service.ask(epsilon="0.02")).state is AskState.REFUSED

@@ -1,7 +1,6 @@
 """Publications that a worker takes: what was quoted, by somebody who may still ask, from the account that was meant."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +18,8 @@ from discreet.serve.rounding import round_snapshot
 from discreet.serve.worker.publications import Publisher
 from discreet.serve.worker.refusals import CHANGED
 from discreet.serve.worker.worker import SIDE_KINDS
-from tests.support.served_tables import Service, configure, start_service, write_table
+from tests.support.hand_clock import PATIENCE, at
+from tests.support.served_tables import Service, configure, start_by_hand, start_service, write_table
 
 PLAN = """title = "Pay"
 [budget]
@@ -129,7 +129,7 @@ def test_other_jobs_take_no_slot_of_an_ask(service: Service, monkeypatch: pytest
 
     def block(_: Job) -> dict[str, Any]:
         begun.release()
-        go.wait(20)
+        go.wait(PATIENCE)
         return {}
 
     kinds = service.worker.jobs._kinds
@@ -141,15 +141,14 @@ def test_other_jobs_take_no_slot_of_an_ask(service: Service, monkeypatch: pytest
     ]
     try:
         for _ in range(2):
-            assert begun.acquire(timeout=10)
-        assert service.wait(service.ask("ada", epsilon="0.03"), 10).state is AskState.ANSWERED
+            assert begun.acquire(timeout=PATIENCE)
+        assert service.wait(service.ask("ada", epsilon="0.03")).state is AskState.ANSWERED
         assert service.wait_for_job("open_account", "data/ada", {"parent": "data"}).state == "done"
         assert not begun.acquire(timeout=0)  # one publication and one attack run, and no more
         assert service.control.count_slots() == service.worker.settings.slots
     finally:
         go.set()
-    while any(service.control.find_job(job.id).state != "done" for job in jobs):  # type: ignore[union-attr]
-        time.sleep(0.005)
+    assert {service.wait_until_ended(job).state for job in jobs} == {"done"}
 
 
 @pytest.mark.parametrize("ration", [None, Fraction(29, 10)])
@@ -186,12 +185,12 @@ def test_asks_without_a_class_take_no_slot_of_others(tmp_path: Path, monkeypatch
     """The mutant with common slots answers no ask that has a class while students flood the table of their class."""
     write_table(tmp_path / "data")
     go = threading.Event()
-    with start_service(configure(tmp_path / "data", classes=(1.0, 5.0)), "ada", "bob") as running:
+    with start_by_hand(configure(tmp_path / "data", classes=(1.0, 5.0)), "ada", "bob") as running:
         run_job = running.worker.jobs.run
 
         def block(job: Job) -> None:
             if job.payload:
-                go.wait(20)
+                go.wait(PATIENCE)
             run_job(job)
 
         monkeypatch.setattr(running.worker.jobs, "run", block)
@@ -202,40 +201,32 @@ def test_asks_without_a_class_take_no_slot_of_others(tmp_path: Path, monkeypatch
                 )
                 for i in range(6)
             ]
-            assert running.wait(running.ask("ada", epsilon="0.03"), 10).state is AskState.ANSWERED
+            assert running.wait(running.ask("ada", epsilon="0.03")).state is AskState.ANSWERED
             assert sum(running.find(each).state is AskState.RUNNING for each in flood) <= 1
         finally:
             go.set()
-        assert {running.wait(each, 30).state for each in flood} == {AskState.ANSWERED}
+        assert {running.wait(each).state for each in flood} == {AskState.ANSWERED}
 
 
 def test_a_publication_that_overruns_its_class_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant shows it at a later class, which tells about the rows, as often as somebody likes."""
     write_table(tmp_path / "data")
-    with start_service(configure(tmp_path / "data", classes=(0.3, 60.0)), "ada") as running:
+    with start_by_hand(configure(tmp_path / "data", classes=(0.3, 60.0)), "ada") as running:
         write = Publisher._write
 
         def write_late(self: Publisher, *given: Any) -> Any:
-            self.is_stopping = NoWaiting()
-            time.sleep(0.4)
+            running.set_time(running.clock.now() + 0.4)
             return write(self, *given)
 
-        in_time = run(running, running.add_publication(PLAN))
-        assert in_time.state is PublicationState.PUBLISHED
-        before = running.control.list_overruns()
-        monkeypatch.setattr(Publisher, "_write", write_late)
-        late = run(running, running.add_publication(PLAN.replace("0.2", "0.21")))
-        assert late.state is PublicationState.PUBLISHED
-        times = {name: each.times for name, each in running.control.list_overruns().items()}
-        assert times.get("people", 0) == (before["people"].times if "people" in before else 0) + 1
-
-
-class NoWaiting(threading.Event):
-    """Waits for no class."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Return at once."""
-        return False
+        for seconds, overruns in ((0.3, []), (60.0, [1])):
+            approved, start = running.add_publication(PLAN.replace("0.2", f"0.2{len(overruns)}")), running.clock.now()
+            job = running.control.enqueue("publication", approved.id, {"step": "publish"})
+            end = running.hand.find_wait(running.worker.jobs.is_stopping)
+            assert end == at(start + seconds)
+            running.set_time(end)
+            assert running.wait_until_ended(job).state == "done"
+            assert [each.times for each in running.control.list_overruns().values()] == overruns
+            monkeypatch.setattr(Publisher, "_write", write_late)
 
 
 def test_asks_go_between_the_queries_of_a_publication(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

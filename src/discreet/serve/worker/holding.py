@@ -199,8 +199,7 @@ class Moments:
         while True:
             with self._changed:
                 while not self._stopped and (not self._entries or self._entries[0].moment > self._clock.now()):
-                    wait = self._entries[0].moment - self._clock.now() if self._entries else None
-                    self._changed.wait(wait)
+                    self._clock.wait(self._changed, self._entries[0].moment if self._entries else None)
                 if self._stopped:
                     return
                 entry = heapq.heappop(self._entries)

@@ -29,7 +29,6 @@ through the web.
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -189,7 +188,7 @@ class Jobs:
         if ask is None or ask.state is not AskState.RUNNING:
             self._end(job, lambda: self.control.finish(job))
             return
-        started = time.monotonic()
+        started = self.clock.now()
         if job.attempts > MAX_ATTEMPTS:
             self._fail(RunningAsk(job, ask, (), None))
             return
@@ -207,7 +206,7 @@ class Jobs:
             self._measure(running, session, account, measurement)
         else:
             run = partial(self._measure, running, session, account, measurement)
-            self._run_beside(job, run, count_slot_seconds(running.class_seconds, time.monotonic() - started) + started)
+            self._run_beside(job, run, count_slot_seconds(running.class_seconds, self.clock.now() - started) + started)
 
     def _run_beside(self, job: Job, run: Callable[[], bool], until: float) -> None:
         """Run the statement of an ask in a thread of its own, and keep the slot until a moment that no row decides; less
@@ -225,7 +224,7 @@ class Jobs:
                 freed.set()
 
         threading.Thread(target=work, name="discreet-ask", daemon=True).start()
-        freed.wait(max(0.0, until - time.monotonic()))
+        self.clock.wait(freed, until)
         with self._lock:
             self._kept.discard(freed)
 

@@ -15,7 +15,6 @@ decides is refused at once. A worker that is stopped before the end puts the job
 """
 
 import threading
-import time
 import tomllib
 from base64 import b64encode
 from dataclasses import replace
@@ -131,7 +130,7 @@ class Publisher:
         Returns:
             The number of the debit.
         """
-        started = time.monotonic()
+        started = self.tables.clock.now()
         try:
             if job.attempts > MAX_ATTEMPTS:
                 raise EngineFailed
@@ -208,11 +207,12 @@ class Publisher:
     def _wait_for_class(self, started: float, found: Publication, plan: WorkloadPlan) -> None:
         """Wait until the class of a publication has passed since `started`. One that takes longer than the class of its
         queries is an overrun, as of an ask: when it is shown tells about the rows."""
-        entry, elapsed = self.tables.get_entry(found.table), time.monotonic() - started
+        entry, clock = self.tables.get_entry(found.table), self.tables.clock
+        elapsed = clock.now() - started
         planned, end = (
             find_end_of_class(entry.classes, entry.seconds_per_pass, plan.bounded_queries, each) for each in (0.0, elapsed)
         )
-        if end is not None and self.is_stopping.wait(end - elapsed):
+        if end is not None and clock.wait(self.is_stopping, started + end):
             raise WorkerStops
         if planned is not None and end is not None and end > planned:
             self._count_overrun(found)

@@ -18,7 +18,8 @@ CLOSED_TABLE = SourceRefused("This table cannot be queried at present", "its ste
 """What the service says to an analyst of a source that cannot be opened or is quarantined: no path, no reason."""
 
 CHANGED = QueryRefused(
-    "What would be measured is not what was quoted or approved: the policy or the budget of the table has changed",
+    "What would be measured is not what was quoted or approved: the policy or the budget of the table has changed, or the "
+    "service was upgraded to a version that measures in another way",
     "ask for a new quote",
 )
 CONSTANT_FAILURE = to_problem(EngineFailed())
