@@ -155,9 +155,9 @@ ANSWER = """\
 Cost: ε = 4, 20% of the budget. Budget: ε = 16 of 20 remaining, 20% spent.
 3 keys shown.
 Adding or removing one id can change at most 1 group by 1 row each; values are clipped to their
-declared bounds: age to [0, 100], pay to [0, 200]. Limits: 1 group per id, 1 row per id and group.
-Each interval contains the clipped statistic with probability ≥ 95%; error from clipping is not
-included.
+declared bounds: age to [0, 100], pay to [0, 200]. It is declared that each id has one row, and
+taken for granted: no limit is applied. Each interval contains the clipped statistic with
+probability ≥ 95%; error from clipping is not included.
 ? marks values that are not reliable: their interval is wider than a tenth of them either way, or
 the count behind them is too small.
 Made with reproducible bits: for tests, never for publication."""
@@ -166,8 +166,8 @@ SELECTED = """\
 ┏━━━━━━┳━━━━━━━━━━┓
 ┃ dept ┃ n (rows) ┃
 ┡━━━━━━╇━━━━━━━━━━┩
-│ a    │ 591 ± 18 │
-│ b    │ 304 ± 18 │
+│ a    │ 602 ± 18 │
+│ b    │ 298 ± 18 │
 └──────┴──────────┘
 Cost: ε = 0.794 at δ = 1e-6, 28% of the budget. Budget: ε = 1.68 of 2 remaining, 28% spent (ρ =
 0.0605 of 0.0834, zCDP).
@@ -178,8 +178,8 @@ probability ≥ 95%.
 0.023 (zCDP), whose conversion to ε has a margin, and 50% of δ is reserved for partition selection
 and claims.
 Replacing one id can change at most 2 groups, each of which loses at most 1 row and gains at most 1
-row. Limits: 1 group per id, 1 row per id and group. Each interval contains the count within the
-limits with probability ≥ 95%.
+row. It is declared that each id has one row, and taken for granted: no limit is applied. Each
+interval contains the count with probability ≥ 95%.
 Made with reproducible bits: for tests, never for publication."""
 
 SESSION = """\

@@ -172,13 +172,26 @@ def test_the_workflow_covers_the_oldest_python_and_brings_java_and_node() -> Non
 
 
 def test_nightly_takes_by_marker_what_the_day_leaves() -> None:
-    assert commands_of("test") == [".venv/bin/pytest -n $(WORKERS) -m 'not nightly'"]
+    assert commands_of("test") == [".venv/bin/pytest -n $(WORKERS) --dist worksteal -m 'not nightly'"]
     assert commands_of("nightly") == [".venv/bin/pytest -n $(WORKERS) -m nightly"]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests" / "campaigns").rglob("test_*.py")), ids=lambda path: path.stem)
 def test_every_file_of_campaigns_has_a_nightly_test(path: Path) -> None:
     assert "mark.nightly" in path.read_text(encoding="utf-8"), "tests that run by day only belong beside their package"
+
+
+def unfreezing_files(texts: dict[str, str]) -> set[str]:
+    """The files that let the garbage collector search again what pytest has collected."""
+    return {name for name, text in texts.items() if re.search(r"\bunfreeze\(", text)}
+
+
+def test_only_the_end_of_a_run_unfreezes_what_was_collected() -> None:
+    """One test that does so makes every collection of every later test search millions of objects: half a second each."""
+    paths = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+    assert unfreezing_files(texts) == {"tests/conftest.py"}
+    assert unfreezing_files({"a": "gc.freeze()", "b": "    gc.unfreeze()"}) == {"b"}
 
 
 # -- YAML ------------------------------------------------------------------------------------------------------------------

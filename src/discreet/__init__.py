@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, Training, TrainingPlan, plan
     from discreet.query.builder import col, count, count_units, select, when
     from discreet.session.connect import connect
+    from discreet.session.preparing import prepare
     from discreet.streams import load_stream, open_stream, read_stream
     from discreet.synthesis import SyntheticTable, synthesize, synthesize_publication
     from discreet.tabulation import Tabulation, WantedTable, tabulate
@@ -109,6 +110,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.planner": "Count Histogram Mean Plan Proportion Sum Training TrainingPlan plan",
         "discreet.query.builder": "col count count_units select when",
         "discreet.session.connect": "connect",
+        "discreet.session.preparing": "prepare",
         "discreet.streams": "load_stream open_stream read_stream",
         "discreet.synthesis": "SyntheticTable synthesize synthesize_publication",
         "discreet.tabulation": "Tabulation WantedTable tabulate",
@@ -220,6 +222,7 @@ __all__ = [
     "parallel",
     "plan",
     "posterior_range",
+    "prepare",
     "publish",
     "pure",
     "read_stream",

@@ -4,14 +4,12 @@ Seeded bits are tainted: an answer made with them must not be published, and no 
 """
 
 from collections.abc import Callable, Sequence
-from hashlib import sha512
-from itertools import count
 from typing import Any
 
 from discreet._numbers import Number, check_int
 from discreet.auditor import Finding, audit
 from discreet.auditor.claims import Domain
-from discreet.noise.bits import SEED_BYTES, Bits, Keystream
+from discreet.noise.bits import Bits, Keystream, seeds_from
 
 
 def seeded_bits(seed: int) -> Bits:
@@ -20,10 +18,7 @@ def seeded_bits(seed: int) -> Bits:
     >>> bool((seeded_bits(7).words(3) == seeded_bits(7).words(3)).all()), seeded_bits(7).tainted
     (True, True)
     """
-    number, keys = check_int(seed, "seed"), count()
-    return Keystream(
-        lambda: sha512(f"discreet test bits {number}/{next(keys)}".encode()).digest()[:SEED_BYTES], tainted=True
-    )
+    return Keystream(seeds_from(f"discreet test bits {check_int(seed, 'seed')}"), tainted=True)
 
 
 def assert_private(

@@ -5,7 +5,9 @@ direction of writing, or line ends that forge a line. Every text that a person s
 program (CSV, JSON, frames) stays as it is.
 """
 
+import json
 import re
+from typing import Any
 from unicodedata import category
 
 BOX = "□"
@@ -38,6 +40,34 @@ def escape_markdown(text: str) -> str:
     a\\|b \\<script\\> \\*x\\*
     """
     return to_printable(text).translate(MARKDOWN_ESCAPES)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON in which no object names a key twice: readers differ in which of the two they take.
+
+    >>> parse_json('{"a": 1}')
+    {'a': 1}
+
+    Raises:
+        ValueError: it is not JSON, or names a key twice.
+    """
+    return json.loads(text, object_pairs_hook=_make_object)
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("an object names a key twice")
+    return made
+
+
+def is_escaped_markdown(text: str) -> bool:
+    """Return whether a text is what `escape_markdown` writes: nothing in it is markup, and all of it can be seen.
+
+    >>> is_escaped_markdown(escape_markdown("<!-- a_b")), is_escaped_markdown("<!-- a_b")
+    (True, False)
+    """
+    return escape_markdown(re.sub(r"\\([\\`*_\[\]<>|~&$])", r"\1", text)) == text
 
 
 def format_markdown_code(text: str) -> str:

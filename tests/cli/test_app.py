@@ -40,6 +40,7 @@ from discreet.remote.connection import check_token
 from discreet.serve.config import read_config
 from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
+from discreet.session.preparing import prepare
 from discreet.session.session import Session
 from discreet.streams import Stream, load_stream, open_stream, read_stream
 from discreet.synthesis.publication import synthesize_publication
@@ -146,6 +147,7 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "tabulate": (connect, plan_tabulation),
     "policy init": (),
     "policy check": (check_policy,),
+    "prepare": (prepare,),
     "budget": (open_ledger, Ledger.get_account),
     "ledger open": (open_ledger, Ledger.open_account),
     "ledger check": (open_ledger, find_divergence),

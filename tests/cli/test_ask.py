@@ -15,8 +15,7 @@ import pytest
 
 from discreet import cli
 from discreet.ledger import open_ledger
-from tests.support.console import DISCREET
-from tests.support.console import run_process as run
+from tests.support.console import DISCREET, run, run_process
 from tests.support.people import COUNTS
 from tests.support.people_csv import OPTIONS, SQL
 
@@ -215,7 +214,7 @@ def test_20_000_rows_from_a_cold_start(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("id,dept\n" + "".join(f"{i},{'abc'[i % 3]}\n" for i in range(20_000)))
     question = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
-    out = run("ask", str(path), question, *OPTIONS[:2], *OPTIONS[4:], "--epsilon", "1")
+    out = run_process("ask", str(path), question, *OPTIONS[:2], *OPTIONS[4:], "--epsilon", "1")
     assert out.returncode == 0
 
 

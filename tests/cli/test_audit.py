@@ -3,12 +3,17 @@
 import json
 import subprocess
 import sys
+from contextlib import chdir
 from fractions import Fraction
 from pathlib import Path
+from unittest.mock import patch
+
+import pytest
 
 from discreet.local.collection import Collection, Lifetime
 from discreet.local.domains import Listed
 from discreet.local.oracles import Direct
+from tests.support import console
 
 BOXES = """
 from discreet.mechanisms import Laplace
@@ -30,6 +35,17 @@ def run(place: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [*program, "audit", *arguments], capture_output=True, text=True, cwd=place, timeout=120, check=False
     )
+
+
+def run_here(place: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """As `run`, in this process."""
+    (place / "boxes.py").write_text(BOXES)
+    with chdir(place), patch.object(sys, "path", [*sys.path]):
+        try:
+            return console.run("audit", *arguments)
+        finally:
+            for name in ("boxes", "trained"):
+                sys.modules.pop(name, None)
 
 
 def test_a_false_claim_is_told_in_json_and_by_the_exit_code(tmp_path: Path) -> None:
@@ -54,7 +70,7 @@ def test_given_pairs_a_grade_and_a_report(tmp_path: Path) -> None:
 
 def test_a_function_that_always_raises_has_not_passed(tmp_path: Path) -> None:
     for more in ((), ("--grade",)):
-        out = run(tmp_path, "boxes:broken", "--epsilon", "1", "--seconds", "4", *more)
+        out = run_here(tmp_path, "boxes:broken", "--epsilon", "1", "--seconds", "1", *more)
         assert out.returncode == 2
         assert out.stdout.startswith("Every call failed (raises KeyError")
         assert "Passed" not in out.stdout
@@ -110,7 +126,7 @@ def test_mistakes_about_collections_are_told(tmp_path: Path) -> None:
         (("--collection", "boxes.py"), "--collection is no collection"),
         (("--collection", path, "--command", "/nowhere/at/all", "--seconds", "2"), "--command is"),
     ):
-        out = run(tmp_path, *wrong)
+        out = run_here(tmp_path, *wrong)
         assert out.returncode == 2, out
         assert words in out.stderr.replace("\n", " "), out.stderr
         assert "Traceback" not in out.stderr
@@ -125,7 +141,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         ("boxes:short", "--epsilon", "1", "--seconds", "60", "--report", "page.html"),
         ("boxes:short", "--epsilon", "1", "--seconds", "60", "--report", "nowhere/page.png"),
     ):
-        out = run(tmp_path, *wrong)
+        out = run_here(tmp_path, *wrong)
         assert out.returncode == 2
         assert out.stdout == "", "refused before the audit"
         assert "Traceback" not in out.stderr
@@ -133,7 +149,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
 
 def test_a_report_that_cannot_be_written_does_not_change_the_verdict(tmp_path: Path) -> None:
     (tmp_path / "page.png").mkdir()
-    out = run(tmp_path, "boxes:short", "--epsilon", "0.1", "--seconds", "20", "--report", "page.png")
+    out = run_here(tmp_path, "boxes:short", "--epsilon", "0.1", "--seconds", "20", "--report", "page.png")
     assert out.returncode == 1
     assert "page.png" in out.stderr
 
@@ -148,6 +164,9 @@ def release(rows, seed):
 
 leaky = release, TrainingClaim(rate=1, noise=1, steps=1)
 
+def bare():
+    return fitted()[0]
+
 def fitted():
     model = LinearRegression(epsilon=1, delta=1e-6, bounds={"x": (0, 1)}, target_bounds=(0, 1), expected=10, steps=2)
     return model, ({"x": np.linspace(0, 1, 10)}, np.linspace(0, 1, 10))
@@ -156,13 +175,25 @@ def fitted():
 
 def test_training_is_audited(tmp_path: Path) -> None:
     (tmp_path / "trained.py").write_text(TRAINING)
-    out = run(tmp_path, "--training", "trained:leaky", "--json")
+    out = run_here(tmp_path, "--training", "trained:leaky", "--json")
     told = json.loads(out.stdout)
     assert (out.returncode, told["violation"], told["checks"]["canary"]["violation"]) == (1, True, True)
-    out = run(tmp_path, "--training", "trained:fitted")
+    out = run_here(tmp_path, "--training", "trained:fitted")
     assert out.returncode == 0
     assert out.stdout.splitlines()[0].startswith("sensitivity: Passed")
     for more in (("trained:release",), ("trained:missing",), ("trained:leaky", "--epsilon", "1"), ("math:pi",)):
-        out = run(tmp_path, "--training", *more)
+        out = run_here(tmp_path, "--training", *more)
         assert out.returncode == 2, out
         assert "--training" in out.stderr or "--epsilon" in out.stderr
+    out = run_here(tmp_path, "--training", "trained:bare")
+    assert "Name a pair: (model, (features, targets))" in out.stderr
+    assert "See: discreet help auditing#training" in out.stderr
+
+
+@pytest.mark.parametrize("flag", [("--seconds", "5"), ("--delta", "0"), ("--restart",), ("--domain", "0:1")])
+def test_a_flag_without_effect_is_refused(tmp_path: Path, flag: tuple[str, ...]) -> None:
+    (tmp_path / "trained.py").write_text(TRAINING)
+    out = run_here(tmp_path, "--training", "trained:leaky", *flag)
+    assert out.returncode == 2
+    assert f"{flag[0]} is" in out.stderr
+    assert f"Leave {flag[0]} out." in out.stderr

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.console import run_process as run
+from tests.support.console import run
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "discrete_laplace", "discrete_gaussian"])

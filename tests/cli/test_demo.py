@@ -3,7 +3,7 @@
 import json
 import re
 
-from tests.support.console import run_process as run
+from tests.support.console import run
 
 
 def test_it_shows_answers_error_bars_and_the_cost() -> None:

@@ -3,11 +3,15 @@
 import json
 from fractions import Fraction
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 import pytest
 
-from tests.support.console import run_process as run
+from discreet._numbers import Bounds
+from discreet.cli.epsilon import explain_width
+from discreet.cli.help import show_topic
+from tests.support.console import run
 
 COMPOSITION = "1000*laplace(scale=31.6) + 100*gaussian(sigma=50) + subsampled(gaussian(sigma=1), rate=0.01)*10000"
 
@@ -145,3 +149,33 @@ def test_the_former_name_works_the_same(arguments: tuple[str, ...]) -> None:
     now, before = (run(name, "9*gaussian(sigma=5)", *arguments, "--json") for name in ("epsilon", "account"))
     assert (before.returncode, before.stdout, before.stderr) == (now.returncode, now.stdout, now.stderr)
     assert not any(line.startswith("│ account ") for line in run("--help").stdout.splitlines())
+
+
+WIDE = {
+    "group(sampled(laplace(scale=1), rate=0.1), size=3)*5": "The guarantee to publish is the upper end; no ε below",
+    "laplace(scale=1e300)": "No finite ε is proven.",
+    "laplace(scale=1e-300)": "No finite ε is proven.",
+}
+
+
+@pytest.mark.parametrize("expression", WIDE)
+def test_a_wide_interval_is_explained_with_the_section_about_it(expression: str) -> None:
+    command = ("epsilon", expression, "--delta", "1e-6")
+    shown, plain = json.loads(run(*command, "--json").stdout), " ".join(run(*command).stdout.split())
+    assert list(shown) == ["epsilon", "delta", "readings"]  # both ends are there, and programs compare them
+    assert WIDE[expression] in plain
+    assert "inf" not in plain
+    assert ("∞" in plain) == (shown["epsilon"]["upper"] == "inf")
+    topic = plain.partition("discreet help ")[2].partition(" ")[0]
+    assert "two ends" in show_topic(topic)
+
+
+def test_which_intervals_are_wide() -> None:
+    """Of any two ends: a note where they are more than 2% apart, and none where they meet, also at 0 and at ∞."""
+    for lower, upper, is_wide in (
+        (0.0, 0.0, False), (inf, inf, False), (1.0, 1.0, False), (1.0, 1.02, False), (1.0, 1.021, True), (0.0, 5e-324, True),
+        (0.0, inf, True), (3.0, inf, True), (1e308, 1.5e308, True),
+    ):  # fmt: skip
+        assert bool(explain_width(Bounds(lower, upper), "ε")) == is_wide
+    assert "upper end" not in run("epsilon", "gaussian(sigma=1)", "--delta", "1e-6").stdout
+    assert "no δ below" in run("epsilon", "group(subsampled(gaussian(sigma=1), rate=0.1), size=3)", "--epsilon", "1").stdout

@@ -114,6 +114,7 @@ CASES = {
     "discreet plan training --batch 256 --n 60000 --epochs 60 --epsilon 2 --delta 1e-5 --json": "",
     "discreet plan training --sigma 1.1 --rate 1/100 --epsilon 2 --delta 1e-5 --json": "",
     "discreet policy check people.csv policy.toml --json": "",
+    "discreet prepare people.csv --unit id --json": "",
     "discreet publish publish.toml --dry-run --json": "",
     "discreet publish publish.toml --to published --yes --json": "folder remaining",
     "discreet publish tables.toml --dry-run --json": "",

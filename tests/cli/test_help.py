@@ -180,3 +180,34 @@ def test_in_a_terminal_markdown_is_rendered() -> None:
 def test_words_of_sql_blanks_and_numbers_of_the_guide_are_topics(text: str) -> None:
     topic = find_topic(text)
     assert find_topic(topic) == topic
+
+
+def list_flags() -> dict[str, set[str]]:
+    """The commands of every option, as the golden interface has them."""
+    commands = json.loads((Path(__file__).parent / "golden" / "commands.json").read_text(encoding="utf-8"))
+    found: dict[str, set[str]] = {}
+    for command, interface in commands.items():
+        for flag in re.findall(r'"(--[a-z-]+)"', json.dumps(interface)):
+            found.setdefault(flag, set()).add(command)
+    return found
+
+
+def test_every_option_of_every_command_is_a_topic() -> None:
+    flags = list_flags()
+    assert {"--since", "--force", "--dry-run"} <= flags.keys()
+    for flag in flags.keys() - {"--help"}:
+        shown = show_topic(flag)
+        assert shown.startswith(f"`{flag}` of discreet"), flag
+        assert shown.endswith(read_topic(find_topic(flag)))
+        assert find_topic(flag.removeprefix("--"))
+    since = show_topic("since")
+    assert since.startswith("`--since` of discreet ledger check: A file for the result.")
+    assert find_topic("--since") == "ledger#what-a-check-finds"
+
+
+@pytest.mark.parametrize("typed", ["sorce", "indx", "forse", "ide", "accont", "bound s", "sinc"])
+def test_no_suggestion_is_made_twice(typed: str) -> None:
+    with pytest.raises(BadParameter) as unknown:
+        find_topic(typed)
+    names = unknown.value.hint.removeprefix("did you mean ").removesuffix("?").split(" or ")
+    assert len(names) == len(set(names))

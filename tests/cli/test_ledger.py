@@ -11,7 +11,7 @@ from discreet.ledger import open_ledger
 from discreet.query.quote import explain_currency
 from tests.support import ledger_locations
 from tests.support.console import run
-from tests.support.small_ledger import make_small_ledger
+from tests.support.small_ledger import debit_and_record, make_small_ledger
 
 database, folder, server = ledger_locations.database, ledger_locations.folder, ledger_locations.server  # fixtures
 
@@ -110,3 +110,36 @@ def test_a_budget_beyond_its_parents_is_opened_with_a_note(tmp_path: Path) -> No
     larger = run("ledger", "open", place, "--account", "a", "--epsilon", "20", "--parent", "hr")
     assert 'The parent account "hr" caps it: all of its accounts together can spend at most ε = 10.' in larger.stdout
     assert "caps it" not in run("ledger", "open", place, "--account", "b", "--epsilon", "10", "--parent", "hr").stdout
+
+
+def test_a_second_check_reads_what_was_written_since(folder: Path) -> None:
+    make_small_ledger(folder / "l").close()
+    command = ("ledger", "check", str(folder / "l"), "--since", str(folder / "checked.json"))
+    assert f"Wrote {folder / 'checked.json'}: the next check reads from entry 11." in " ".join(run(*command).stdout.split())
+    (folder / "checked.json").unlink()
+    first = json.loads(run(*command, "--json").stdout)
+    assert (first["holds"], first["entries"], first["read_from"]) == (True, 10, 1)
+    debit_and_record(open_ledger(folder / "l"), 7)
+    assert "Entries up to 10 were checked before and not read again." in run(*command).stdout
+    assert json.loads(run(*command, "--json").stdout)["read_from"] == 13
+    (folder / "checked.json").write_text("{}")
+    refused = run(*command)
+    assert refused.returncode == 2
+    assert "--since" in refused.stderr
+    assert "checked.json" in refused.stderr
+
+
+def test_a_check_since_that_of_another_ledger_is_a_mistake_and_a_rollback_is_not(folder: Path) -> None:
+    make_small_ledger(folder / "l").close()
+    make_small_ledger(folder / "other").close()
+    since = folder / "checked.json"
+    assert run("ledger", "check", folder / "l", "--since", since).returncode == 0
+    mistaken = run("ledger", "check", folder / "other", "--since", since)
+    assert mistaken.returncode == 2
+    assert "--since is the result of a check of another ledger" in " ".join(mistaken.stderr.split())
+    checked = json.loads(since.read_text())
+    since.write_text(json.dumps(checked | {"number": checked["number"] + 1}))
+    broken = run("ledger", "check", folder / "l", "--since", since, "--json")
+    assert broken.returncode == 1
+    shown = json.loads(broken.stdout)
+    assert (shown["holds"], shown["entries"], shown["hash"]) == (False, None, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.console import run_process as run
+from tests.support.console import run
 
 
 def planned(*arguments: str) -> dict[str, Any]:

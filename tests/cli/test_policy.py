@@ -5,7 +5,7 @@ from pathlib import Path
 
 from discreet.query.policy import read_policy
 from discreet.query.schema import DEFAULT_SALT
-from tests.support.console import run_process as run
+from tests.support.console import run
 
 
 def test_a_policy_is_written_filled_in_and_used(source: str, tmp_path: Path) -> None:

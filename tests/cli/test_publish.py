@@ -15,8 +15,7 @@ from discreet.cli.publish import _confirm
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import default_key_path, load_key
 from discreet.workload import WorkloadQuery, plan_workload, publish
-from tests.support.console import DISCREET
-from tests.support.console import run_process as run
+from tests.support.console import DISCREET, run
 from tests.support.workloads import TOML, make_workload, write_plan
 
 ROOT = Path(__file__).parent.parent.parent

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.console import run_process as run
+from tests.support.console import run
 from tests.support.people_csv import OPTIONS, SQL
 
 

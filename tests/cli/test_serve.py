@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,9 +23,9 @@ from discreet.serve.config import read_folder
 from discreet.serve.control.model import Role
 from discreet.serve.control.store import open_control
 from tests.support import console
+from tests.support.hand_clock import PATIENCE
 
 COMMAND = (sys.executable, "-m", "discreet", "serve")
-START_SECONDS, STOP_SECONDS = 60, 15  # on a busy machine
 SQL = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 
@@ -54,7 +53,7 @@ def serve(folder: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
         yield printed, process
     finally:
         process.terminate()
-        rest = process.communicate(timeout=30)[0]
+        rest = process.communicate(timeout=PATIENCE)[0]
         assert "Traceback" not in rest, rest
 
 
@@ -74,21 +73,19 @@ def find(pattern: str, text: str) -> str:
 
 
 def test_the_first_remote_answer(folder: Path) -> None:
-    start = time.monotonic()
     with serve(folder) as (printed, process):
         token, address = find(r'token="(dsc_[\w-]+)"', printed), find(r'connect\("(http://127.0.0.1:\d+)/people"', printed)
         assert "census.csv has no policy" in printed
         assert re.search(rf"{address}/in\?once=[\w-]+", printed)
         with httpx.Client() as http:
             answer = open_remote(f"{address}/people", token, http).ask(SQL, epsilon=0.1)
-        assert time.monotonic() - start < START_SECONDS
         assert [row[0] for row in answer.records] == ["sales", "research", "legal"]
         assert status(f"{address}/api/v1/tables") in (401, 403)
         good = f"Bearer {token}"
         assert status(f"{address}/api/v1/tables", Authorization=good) == 200
         assert status(f"{address}/api/v1/tables", Authorization=good, Host="evil.example") in (400, 403, 421)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) in (0, -signal.SIGTERM)
+        assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
     with serve(folder) as (printed, _):  # the budget and the answers are kept
         place, token = find(r'connect\("([^"]+)"', printed), find(r'token="(dsc_[\w-]+)"', printed)
         with httpx.Client() as http:
@@ -121,10 +118,8 @@ def test_two_services_share_neither_port_nor_state_and_one_ends_while_it_runs_an
         body = {"table": "people", "query": SQL, "epsilon": "0.1"}  # the token that the first one printed still works
         asked = httpx.post(f"{address}/api/v1/asks", json=body, headers={"Authorization": f"Bearer {token}"})
         assert (asked.status_code, asked.json()["state"]) == (202, "waiting"), asked.text
-        start = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-        assert time.monotonic() - start < STOP_SECONDS
+        assert process.wait(PATIENCE) == 0
 
 
 def test_check_lists_what_is_wrong(folder: Path) -> None:

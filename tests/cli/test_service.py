@@ -1,5 +1,6 @@
 """`ask`, `quote`, `budget`, `login` and `logout` with the address of a service, over a socket of the own machine."""
 
+import io
 import json
 import os
 import subprocess
@@ -10,11 +11,13 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pytest
 
 from tests.remote.test_client import TOKEN, Fake
+from tests.support import console
 from tests.support.people import BY_DEPARTMENT
 
 
@@ -50,12 +53,13 @@ def listen(fake: Fake) -> Iterator[str]:
 
 
 def run(folder: Path, *words: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, with a text on its standard input."""
     env = {k: v for k, v in os.environ.items() if k != "DISCREET_TOKEN"} | {
         "DISCREET_CONFIG": str(folder / "config"),
         **more,
     }
-    command = [sys.executable, "-m", "discreet", *words]
-    return subprocess.run(command, input=given, capture_output=True, text=True, env=env, timeout=120, check=False)
+    with patch.dict(os.environ, env, clear=True), patch.object(sys, "stdin", io.StringIO(given)):
+        return console.run(*words)
 
 
 def test_a_shell_asks_a_service(tmp_path: Path) -> None:

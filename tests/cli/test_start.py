@@ -38,6 +38,10 @@ LIBRARIES = {"importlib.metadata", "numpy", "duckdb", "sqlglot", "cryptography",
 
 STARTS = {
     "import discreet": ("import discreet", UNUSED | LIBRARIES | {"typer", "rich", "discreet.session", "discreet.query"}),
+    "from discreet import connect, Laplace": (
+        "from discreet import connect, Laplace",
+        UNUSED | {"sqlglot", "duckdb", "typer", "rich", "discreet.mechanisms.gaussian", "discreet.mechanisms.calibration"},
+    ),
     "import discreet; connect": (CONNECT, UNUSED | UNUSED_TO_CONNECT),
     "a query in Python": (CONNECT + f"people.ask({COUNT!r}, epsilon=1).to_csv()", UNUSED | {"typer", "rich"}),
     "discreet --version": (CALL.format(arguments=["--version"]), UNUSED | LIBRARIES | {"rich"}),

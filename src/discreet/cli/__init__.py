@@ -21,6 +21,7 @@ from discreet.cli import publish  # isort: skip
 from discreet.cli import stream  # isort: skip
 from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
+from discreet.cli import prepare  # isort: skip
 from discreet.cli import budget  # isort: skip
 from discreet.cli import ledger  # isort: skip
 from discreet.cli import source  # isort: skip
@@ -36,7 +37,8 @@ from discreet.cli import help  # isort: skip
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "local", "login", "main",
-    "plan", "policy", "publish", "quote", "reproduce", "serve", "source", "stream", "synthesize", "tabulate", "verify",
+    "plan", "policy", "prepare", "publish", "quote", "reproduce", "serve", "source", "stream", "synthesize", "tabulate",
+    "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000

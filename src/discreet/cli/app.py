@@ -30,6 +30,7 @@ from discreet.errors import (
     DiscreetError,
     LedgerUnavailable,
     MissingDeclarations,
+    raise_interrupts,
 )
 
 PANELS = ASKING, BUDGETING, ACCOUNTING, CHECKING, LEARNING = (
@@ -45,6 +46,7 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]Make synthetic rows[/bold]   discreet synthesize published --to rows.csv
   [bold]Count over time[/bold]       discreet stream open visits.csv --plan plan.toml --ledger hr.ledger
   [bold]Declare a table[/bold]       discreet policy init people.csv --unit id
+  [bold]Prepare a large one[/bold]   discreet prepare people.parquet --unit id
   [bold]Open an account[/bold]       discreet ledger open hr.ledger --account hr --epsilon 2
   [bold]See what remains[/bold]      discreet budget hr.ledger
   [bold]Collect with noise[/bold]    discreet local plan --values 100 --epsilon 1 --error 1%
@@ -81,6 +83,7 @@ PAGES = {
     "ledger rotate-key": "docs/ledger.md#upgrades-key-rotation-and-labels",
     "plan": "docs/planning.md#what-can-be-planned",
     "policy": "docs/asking.md#the-policy-file",
+    "prepare": "docs/scale.md#prepare-a-table-once",
     "publish": "docs/publishing.md#the-plan-file",
     "reproduce": "docs/tabulation.md#publishing",
     "serve": "docs/serve.md",
@@ -92,7 +95,12 @@ PAGES = {
 }
 """The page about the parameters of a command or of a group. Of other commands, each parameter has a page of its own."""
 
-OWN_PAGES = {"publish": ("folder", "key"), "plan": ("epsilon", "delta"), "ledger open": ("epsilon", "delta")}
+OWN_PAGES = {
+    "audit": ("training", "command"),
+    "publish": ("folder", "key"),
+    "plan": ("epsilon", "delta"),
+    "ledger open": ("epsilon", "delta"),
+}
 """Parameters that have a page of their own even where the command has one."""
 
 OWN_NAMES = {
@@ -162,12 +170,14 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with raise_interrupts():  # commands that use DuckDB themselves
+                return super().invoke(ctx)
         except DiscreetError as mistake:
             path = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
             page = PAGES.get(path, PAGES.get(path.partition(" ")[0]))
             if page is not None and isinstance(mistake, BadParameter) and not isinstance(mistake, MissingDeclarations):
-                mistake.see = PARAMETER_PAGES[mistake.name] if mistake.name in OWN_PAGES.get(path, ()) else page
+                name = mistake.name.removeprefix("--")
+                mistake.see = PARAMETER_PAGES[name] if name in OWN_PAGES.get(path, ()) else page
             own_names = OWN_NAMES.get(path, {})
             if isinstance(mistake, BadParameter) and (mistake.name, mistake.value) in UNNAMED_FILES:
                 given = ctx.params.get(own_names.get(mistake.name, mistake.name))
@@ -222,12 +232,32 @@ def _read_without_pydantic(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
+ROOM_FOR_HELP = 200
+"""Characters of the first sentence about a command, before it is cut."""
+
+
 class Group(TyperGroup):
     """Commands. What a user mistypes is one line on stderr, like every other error."""
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters before the command, `--help` included."""
         return _read_without_pydantic(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write options and commands as plain text. rich, which draws the help of a command, takes as long to load as the
+        rest of `discreet --help`."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        options = [each.get_help_record(ctx) for each in self.get_params(ctx)]
+        panels: dict[str, list[Any]] = {"Options": [record for record in options if record is not None]}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            if not command.hidden:
+                panel = command.rich_help_panel if isinstance(command.rich_help_panel, str) else "Commands"
+                panels.setdefault(panel, []).append((name, command.get_short_help_str(ROOM_FOR_HELP)))
+        for panel, rows in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(rows)
 
     def main(
         self,

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 @app.command(
     rich_help_panel=CHECKING,
     epilog="Examples:\n\n[bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]\n\n"
-    "[bold]discreet audit --collection colours.json --command 'node client/discreet-local.js'[/bold]",
+    "[bold]discreet audit --collection colours.json --command 'node client/discreet-local.js'[/bold]\n\n"
+    "[bold]discreet audit --training mytraining:trainer[/bold]",
 )
 def audit(
+    ctx: typer.Context,
     function: Annotated[
         str | None, typer.Argument(help="module:function, which takes a list with one record per person.")
     ] = None,
@@ -41,7 +43,10 @@ def audit(
     ] = None,
     training: Annotated[
         str | None,
-        typer.Option(help="Instead of a function: audit a trainer or a model, module:name, or a function that returns one."),
+        typer.Option(
+            help="Instead of a function: audit a trainer, a (model, rows) or a (function, claim), named module:name, or a "
+            "function without arguments that returns one."
+        ),
     ] = None,
     domain: Annotated[
         str, typer.Option(help="The range of records, 0:1; any adds NaN, extreme numbers and other types.")
@@ -65,12 +70,14 @@ def audit(
     """Attack a function that claims to be private, and certify a lower bound on its ε. Exit code 1 if the claim is false.
 
     With --collection, the client of local privacy is attacked: by single reports, retries, averaging and equal histories.
-    With --training, DP-SGD is replayed without noise, its batches are tested, and it is attacked with canaries.
+    With --training, DP-SGD is replayed without noise, its batches are tested, and canaries attack it: about a minute.
     """
     if collection is not None:
-        _audit_collection(function, collection, command, pairs, (epsilon, rho, mu, report), confidence, seconds, grade, json)
+        _refuse_flags(ctx, COLLECTION_FLAGS, "collections, which state their own ε")
+        _audit_collection(function, collection, command, pairs, confidence, seconds, grade, json)
     if training is not None:
-        _audit_training(function, training, (epsilon, rho, mu, pairs, report), confidence, grade, json)
+        _refuse_flags(ctx, TRAINING_FLAGS, "training, which states its own claim and has a fixed number of runs")
+        _audit_training(function, training, confidence, grade, json)
     if function is None or command is not None:
         given = "missing" if function is None else f"given with --command {command}"
         raise BadParameter(
@@ -102,12 +109,24 @@ def audit(
     raise typer.Exit(1 if finding.violation else 2 if finding.failures else 0)
 
 
+COLLECTION_FLAGS = {"function", "collection", "command", "pairs", "confidence", "seconds", "grade", "json"}
+TRAINING_FLAGS = {"function", "training", "confidence", "grade", "json"}
+
+
+def _refuse_flags(ctx: typer.Context, taken: set[str], subject: str) -> None:
+    """Refuse flags that were typed and would have no effect."""
+    for each in ctx.command.params:
+        source = ctx.get_parameter_source(str(each.name))
+        if each.name not in taken and source is not None and source.name == "COMMANDLINE":
+            flag = each.opts[0]
+            raise BadParameter(flag, str(ctx.params[str(each.name)]), f"not for {subject}", f"leave {flag} out")
+
+
 def _audit_collection(
     function: str | None,
     path: str,
     command: str | None,
     pairs: str | None,
-    unused: tuple[str | None, ...],
     confidence: float,
     seconds: float,
     grade: bool,
@@ -121,9 +140,6 @@ def _audit_collection(
 
     if function is not None:
         raise BadParameter("--collection", repr(path), f"given with the function {function}", "give one of them")
-    for flag, value in zip(("--epsilon", "--rho", "--mu", "--report"), unused, strict=True):
-        if value is not None:
-            raise BadParameter(flag, value, "not for collections, which state their own ε", f"leave {flag} out")
 
     def refuse(reason: str) -> BadParameter:
         return BadParameter("--collection", repr(path), reason, "write one with Collection.to_json")
@@ -141,25 +157,21 @@ def _audit_collection(
     raise typer.Exit(1 if violation else 0)
 
 
-def _audit_training(
-    function: str | None, name: str, unused: tuple[str | None, ...], confidence: float, grade: bool, json: bool
-) -> NoReturn:
+def _audit_training(function: str | None, name: str, confidence: float, grade: bool, json: bool) -> NoReturn:
     """Audit a trainer, a model with its rows or a function with its claim, print the findings, and exit."""
     from discreet.auditor.sampling import load_attribute
     from discreet.auditor.training import audit_training, read_target
 
     if function is not None:
         raise BadParameter("--training", repr(name), f"given with the function {function}", "give one of them")
-    for flag, value in zip(("--epsilon", "--rho", "--mu", "--pairs", "--report"), unused, strict=True):
-        if value is not None:
-            raise BadParameter(flag, value, "not for training, which states its own claim", f"leave {flag} out")
     sys.path.insert(0, "")
     try:
         target, options = read_target(load_attribute(name, "--training"))
         with show_progress("auditing …") as on_progress:
             found = audit_training(target, confidence=confidence, progress=on_progress, **options)
     except BadParameter as refused:
-        raise BadParameter("--training", repr(name), refused.reason, refused.hint) from None
+        hint = "name a pair: (model, (features, targets)), with invented records" if refused.name == "rows" else refused.hint
+        raise BadParameter("--training", repr(name), refused.reason, hint) from None
     violation = any(each.violation for each in found.values())
     if json:
         print_json({"violation": violation, "checks": {name: each.to_dict() for name, each in found.items()}})

@@ -53,7 +53,7 @@ def calibrate(
     from discreet.accounting.expression import NOISE_TERMS
     from discreet.accounting.pure import pure
     from discreet.events import repeat, subsample
-    from discreet.mechanisms.calibrate import check_rate, find_smallest_scale, guess_scale
+    from discreet.mechanisms.calibration import check_rate, find_smallest_scale, guess_scale
 
     if mechanism not in SCALES:
         raise BadParameter("mechanism", repr(mechanism), "not a mechanism with a scale", f"take one of {', '.join(SCALES)}")

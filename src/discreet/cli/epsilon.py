@@ -24,6 +24,8 @@ POINTS = 25
 """Of each curve: chords between fewer would lie visibly beside it."""
 DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 3))]
 """One pattern per curve, so that one under another still shows."""
+WIDE = 1.02
+"""An interval whose ends are further apart than this factor is explained."""
 COLOURS = ["#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]  # Okabe and Ito: safe for all eyes
 
 
@@ -78,7 +80,6 @@ app.command(
 
 
 def _print_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
-    from discreet._numbers import format_down, format_up
     from discreet.accounting.curve import delta as certified_delta
     from discreet.accounting.expression import parse_with_notes
 
@@ -87,13 +88,12 @@ def _print_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"delta": to_json_interval(bounds), "epsilon": float(at), **_list_notes(notes)})
         return
-    row = ("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")
-    print_table(f"δ at ε = {float(at):g}", ["guarantee", "δ"], [row])
-    _print_notes(expression, notes)
+    print_table(f"δ at ε = {float(at):g}", ["guarantee", "δ"], [("certified", _format_interval(bounds))])
+    _print_notes(expression, (*explain_width(bounds, "δ"), *notes))
 
 
 def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | None, as_json: bool) -> None:
-    from discreet._numbers import format_down, format_up
+    from discreet._numbers import format_up
     from discreet.accounting.compare import compare_guarantees
     from discreet.accounting.cost import format_at
     from discreet.accounting.curve import epsilon as certified_epsilon
@@ -109,14 +109,13 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
             {"epsilon": to_json_interval(bounds), "delta": float(target), "readings": guarantees, **_list_notes(notes)}
         )
         return
-    interval = "∞" if bounds.lower == inf else f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]"
-    rows, best = [("certified", interval, "")], float(bounds)
+    rows, best = [("certified", _format_interval(bounds), "")], float(bounds)
     rows += [
         (name, "∞" if value == inf else format_up(value, 6), _format_excess(value, best))
         for name, value in guarantees.items()
     ]
     print_table(f"ε{format_at(target) or ' at δ = 0'}", ["guarantee", "ε", "above the certified"], rows)
-    _print_notes(expression, notes)
+    _print_notes(expression, (*explain_width(bounds, "ε"), *notes))
     if bounds.lower == inf:
         print_styled(
             "No ε holds without a δ: Gaussian noise, partition selection and (ε, δ) claims need one. Give --delta 1e-6."
@@ -125,6 +124,29 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
         )
     if plot:
         print_styled(f"Picture written to {plot}.")
+
+
+def explain_width(bounds: "Bounds", symbol: str) -> tuple[str, ...]:
+    """Say which end is the guarantee where the two are visibly apart.
+
+    >>> from discreet._numbers import Bounds
+    >>> explain_width(Bounds(2.0, 2.01), "ε"), explain_width(Bounds(0.0, inf), "ε")[0][:22]
+    ((), 'No finite ε is proven.')
+    """
+    if bounds.upper <= WIDE * bounds.lower or bounds.upper == bounds.lower:
+        return ()
+    why = "discreet help accounting#where-it-is-slow-or-wide"
+    if bounds.upper == inf:
+        return (f"No finite {symbol} is proven. Why: {why}",)
+    return (f"The guarantee to publish is the upper end; no {symbol} below the lower end holds. Why they differ: {why}",)
+
+
+def _format_interval(bounds: "Bounds") -> str:
+    from discreet._numbers import format_down, format_up
+
+    if bounds.lower == inf:
+        return "∞"
+    return f"[{format_down(bounds.lower, 12)}, {'∞' if bounds.upper == inf else format_up(bounds.upper, 12)}]"
 
 
 def _list_notes(notes: tuple[str, ...]) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -149,23 +149,28 @@ def find_topic(text: str) -> str:
     ('asking', 'ledger#quarantine', 'asking#what-is-declared-and-why')
     """
     wanted = text.strip().removeprefix("docs/").replace(".md", "").lower()
-    known = _list_topics_by_name()
-    found = known.get(wanted) or known.get(wanted.removeprefix("--").replace("-", "_").replace(" ", "_"))
+    known, option = _list_topics_by_name(), _to_option_name(wanted)
+    found = known.get(wanted) or known.get(option)
     if found is None and wanted in SQL_WORDS:
         return QUERY_TOPIC
     if found is not None:
         return found
     from discreet.cli.pages import find_word, list_spellings
 
+    if wanted.startswith("--") and option in list_options():
+        return list_options()[option].topic
     if (word := find_word(text, list_words())) is not None:
         name = next(each for each in list_spellings(word) if list_words()[each] is word)
         return f"{GLOSSARY}#{name.replace(' ', '-')}"
     group, _, rest = wanted.partition(" ")
     if rest and wanted in list_commands():
         return known[group]
+    if option in list_options():
+        return list_options()[option].topic
     from difflib import get_close_matches
 
-    near = get_close_matches(wanted.removeprefix("--"), [*known, *list_words()], 3)
+    names = dict.fromkeys([*known, *list_words(), *(name.replace("_", "-") for name in list_options())])
+    near = get_close_matches(wanted.removeprefix("--"), names, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else "list all topics with: discreet help"
     raise BadParameter("topic", repr(text), "no such page, section, command, option or word", hint)
 
@@ -182,12 +187,54 @@ def list_commands() -> list[str]:
     return list(walk(get_command(app), ""))
 
 
+class Option(NamedTuple):
+    """An option of one or more commands: what each says about it, and the topic that explains the first of them."""
+
+    topic: str
+    help: dict[str, list[str]]  # the commands by their text
+
+    def format(self, name: str) -> str:
+        """Write what the commands say, a paragraph for each text."""
+        flag = f"`--{name.replace('_', '-')}`"
+        return "".join(f"{flag} of {', '.join(commands)}: {text}\n\n" for text, commands in self.help.items())
+
+
+def _to_option_name(text: str) -> str:
+    return text.removeprefix("--").replace("-", "_").replace(" ", "_")
+
+
+@cache
+def list_options() -> dict[str, Option]:
+    """Every option of every command, by its name without the dashes, as the commands themselves define them."""
+    from typer.main import get_command
+
+    pages, options = PAGES | COMMANDS, dict[str, Option]()
+
+    def walk(command: Any, path: str) -> None:
+        for name, below in getattr(command, "commands", {}).items():
+            if not below.hidden:
+                walk(below, f"{path} {name}".strip())
+        for each in command.params:
+            for flag in [*each.opts, *each.secondary_opts]:
+                if flag.startswith("--"):
+                    page = pages.get(path) or pages.get(path.partition(" ")[0], pages["help"])
+                    option = options.setdefault(_to_option_name(flag), Option(to_topic(page), {}))
+                    option.help.setdefault(each.help or "", []).append(f"discreet {path}".strip())
+
+    walk(get_command(app), "")
+    return options
+
+
 def show_topic(text: str) -> str:
-    """What `discreet help` shows: the row of the glossary, if the text is a word of it, and the page or section."""
+    """What `discreet help` shows: the row of the glossary, if the text is a word of it, or what commands say of an
+    option; and the page or section."""
     from discreet.cli.pages import find_word
 
     topic = find_topic(text)
-    word = None if text.startswith("--") or "#" in text else find_word(text, list_words())
+    is_option, option = text.startswith("--"), _to_option_name(text.strip().lower())
+    word = None if is_option or "#" in text else find_word(text, list_words())
+    if option in list_options() and (is_option or (word is None and option not in _list_topics_by_name())):
+        return f"{list_options()[option].format(option)}{read_topic(topic)}"
     if word is None or topic.startswith(f"{GLOSSARY}#"):
         return read_topic(topic)
     return f"{word.text}\n{read_topic(topic)}"

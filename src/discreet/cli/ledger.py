@@ -72,30 +72,46 @@ def ledger_open(
         print_line(note)
 
 
-@ledger.command("check", epilog="Example: [bold]discreet ledger check hr.ledger --head head.json[/bold]")
+@ledger.command(
+    "check",
+    epilog="Examples:\n\n[bold]discreet ledger check hr.ledger --head head.json[/bold]\n\n"
+    "[bold]discreet ledger check hr.ledger --since checked.json[/bold]",
+)
 def ledger_check(
     place: LedgerArgument,
     head: Annotated[str | None, typer.Option(help="A signed head that was kept elsewhere.")] = None,
     key: PublicKey = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="A file for the result. If an earlier check wrote it, only later entries are read: a change of earlier "
+            "ones is not found. Keep it where those who write the ledger cannot change it."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Recompute the chain, every cost and every sum, and compare with a signed head. Exit code 1 if something is wrong."""
     from discreet.ledger import open_ledger
-    from discreet.ledger.check import check_ledger
+    from discreet.ledger.check import check_ledger, read_checkpoint, write_checkpoint
     from discreet.ledger.keys import read_public_key
     from discreet.ledger.verify import find_divergence
 
     opened = open_ledger(place)
-    report = check_ledger(opened)
+    earlier = None if since is None else read_checkpoint(Path(since))
+    report = check_ledger(opened, earlier)
     problem = report.problem
     if problem is None and head is not None:
         problem = find_divergence(opened, read_json(head, "--head"), None if key is None else read_public_key(key))
+    if problem is None and since is not None and report.checkpoint is not None:
+        write_checkpoint(report.checkpoint, Path(since))
+    is_known = problem is None or report.entries > 0  # a chain that does not hold the head of --since was not read
     if json:
         print_json(
             {
                 "holds": problem is None,
-                "entries": report.entries,
-                "hash": report.hash,
+                "entries": report.entries if is_known else None,
+                "read_from": 1 if earlier is None else earlier.number + 1,
+                "hash": report.hash if is_known else None,
                 "unanswered": list(report.unanswered),
                 "quarantined": list(report.quarantined),
                 "problem": problem,
@@ -106,6 +122,11 @@ def ledger_check(
     else:
         names = ", ".join(account.name for account in report.accounts) or "none"
         print_line(f"{report.entries} entries are consistent; accounts: {names}")
+        if earlier is not None:
+            print_line(f"Entries up to {earlier.number} were checked before and not read again.")
+            print_line("A change of one of them since, or of the file's own structure, is found by a check without --since.")
+        if since is not None:
+            print_line(f"Wrote {since}: the next check reads from entry {report.entries + 1}.")
         if head is not None:
             print_line("The ledger continues the signed head.")
         for id in report.unanswered:
@@ -154,10 +175,10 @@ def ledger_rotate_key(place: LedgerArgument, key: SecretKey = None, json: Json =
 
 def read_json(path: str, name: str) -> Any:
     """Read a JSON file that an argument or flag names."""
-    from json import loads
+    from discreet.text import parse_json
 
     try:
-        return loads(Path(path).read_text(encoding="utf-8"))
+        return parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise BadParameter(name, path, f"cannot be read ({error.strerror})", "name a file that can") from None
     except (ValueError, RecursionError):

@@ -156,6 +156,18 @@ CurrencyName: TypeAlias = Annotated[
         completer=complete_words(*CURRENCIES),
     ),
 ]
+GaussianDelta: TypeAlias = Annotated[
+    str, make_option(COST_PANEL, "δ of the (ε, δ) guarantee, such as 1e-6; the noise is Gaussian and needs one.", "--delta")
+]
+PlanCurrencyName: TypeAlias = Annotated[
+    str | None,
+    make_option(
+        COST_PANEL,
+        "What the budget is kept in: pure, zcdp, gdp or rdp(16); unless given, pure, or zcdp for the adaptive model.",
+        "--currency",
+        completer=complete_words(*CURRENCIES),
+    ),
+]
 Weight: TypeAlias = Annotated[
     list[str] | None, make_option(COST_PANEL, "The share of the cost that a column gets: n=2. Repeatable.")
 ]
@@ -242,12 +254,15 @@ PublicKey: TypeAlias = Annotated[
 # The options of a source, as flags.
 
 
-def takes_source(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_source(*names: str, sources: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace the parameter `options` of a command by the argument SOURCE and a flag for each of these source options.
 
-    Without names, every source option becomes a flag. The command receives them as one `SourceOptions`.
+    Without names, every source option becomes a flag. The command receives them as one `SourceOptions`. `sources` says which
+    sources the command takes, if not all.
     """
     specs = {name: spec for name, spec in WRITTEN_OPTIONS.items() if name == "source" or not names or name in names}
+    if sources is not None:
+        specs["source"] = replace(specs["source"], help=sources)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -515,9 +530,10 @@ class QueryArguments:
         from discreet.query.schema import ROW
         from discreet.session.connect import open_account
         from discreet.session.missing import find_missing, make_error
-        from discreet.session.source import open_source
+        from discreet.session.source import find_prepared_unit, open_source
 
-        without_unit, without_cost = options.unit is None and options.policy is None, self.epsilon is self.error is None
+        without_unit = options.unit is None and options.policy is None and find_prepared_unit(options.source) is None
+        without_cost = self.epsilon is self.error is None
         try:
             delta = parse_number(self.delta, "delta")
             if self.ledger is not None:

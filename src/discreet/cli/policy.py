@@ -1,8 +1,8 @@
 """`discreet policy`: write a policy to fill in, and compare a policy with the data."""
 
+import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,19 +29,24 @@ def policy_init(
 
     from discreet.engines.base import explain_to_owner
     from discreet.query.policy import write_policy
-    from discreet.session.source import open_source
+    from discreet.query.schema import DEFAULT_SALT
+    from discreet.session.source import find_prepared_unit, open_source
 
-    if unit is None and not sys.stdin.isatty():
+    is_prepared = unit is None and find_prepared_unit(options.source) is not None  # then it has its unit
+    if unit is None and not is_prepared and not sys.stdin.isatty():
         raise BadParameter("--unit", "missing", "no privacy unit", "name the column that identifies a person: --unit id")
-    unit = typer.prompt("Which column identifies a person") if unit is None else unit
+    unit = typer.prompt("Which column identifies a person") if unit is None and not is_prepared else unit
     with explain_to_owner():
-        table = open_source(replace(options, unit=parse_names(str(unit), "--unit"))).validate().table
-    text = write_policy(replace(table, salt=token_urlsafe(32)), template=True)
+        named = None if unit is None else parse_names(str(unit), "--unit")
+        table = open_source(replace(options, unit=named)).validate().table
+    salt = token_urlsafe(32) if table.salt == DEFAULT_SALT else table.salt  # a prepared table has its own
+    text = write_policy(replace(table, salt=salt), template=True)
     if out == "-":
         print_data(text)
         return
     try:
-        with Path(out).open("x", encoding="utf-8") as file:
+        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # it holds the salt
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         raise BadParameter("--out", out, "the file exists already", "name another, or remove it") from None

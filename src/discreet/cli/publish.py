@@ -63,10 +63,9 @@ def publish(
     interrupted, the same command continues it.
     """
     from discreet.workload.forecast import forecast_budgets
-    from discreet.workload.hierarchies import has_hierarchy
     from discreet.workload.planning import find_noise, price_targets, read_plan
     from discreet.workload.publishing import publish as write_publication
-    from discreet.workload.tabulations import has_tables
+    from discreet.workload.spec import has_hierarchy, has_tables
 
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
@@ -131,13 +130,12 @@ def _publish_tables(
 ) -> None:
     """Publish a plan that has tables in place of queries."""
     from discreet.cli.tabulate import print_plan, summarise_plan
-    from discreet.workload.accounts import find_account
     from discreet.workload.tabulated import check_fresh
     from discreet.workload.tabulations import publish_tables, read_table_workload
 
     with show_progress("planning …"):
         workload = read_table_workload(plan)
-        account, assumed = find_account(workload, assume=dry_run)
+        account, assumed = workload.find_account(assume=dry_run)
         solved = workload.plan(account)
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
@@ -222,14 +220,15 @@ def _publish_hierarchy(
 
 
 def _summarise_hierarchy(plan: "HierarchyPlan") -> dict[str, Any]:
-    model, levels = plan.model, plan.wanted.hierarchy.levels
+    from discreet.tabulation.hierarchy_files import RowMaker, list_files
+
+    model, levels, rows = plan.model, plan.wanted.hierarchy.levels, RowMaker(plan.model)
     tables = []
-    for name, (margin, numbers) in model.tables.items():
-        for number in numbers:
-            widths = model.list_half_widths(number, margin) * float(model.step)
-            by = [model.columns[i] for i in margin]
-            ends = [float(widths.min()), float(widths.max())]
-            tables.append({"name": name, "level": levels[number], "by": by, "half_widths": ends})
+    for name, level in list_files(model):
+        margin = model.tables[name][0]
+        widths = model.list_half_widths(level, margin) * float(model.step)
+        by, ends = [model.columns[i] for i in margin], [float(widths.min()), float(widths.max())]
+        tables.append({"name": name, "level": rows.level_name(level), "by": by, "half_widths": ends})
     nodes = dict(zip(levels, plan.wanted.hierarchy.spine.sizes, strict=True))
     return {
         "cost": plan.cost.to_dict(), "nodes": nodes, "tables": tables, "measured": plan.describe()["measured"],

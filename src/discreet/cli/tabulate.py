@@ -12,12 +12,12 @@ from discreet.cli.options import (
     AnswerId,
     Budget,
     Confidence,
-    CurrencyName,
-    Delta,
     Epsilon,
     Fresh,
+    GaussianDelta,
     Json,
     LedgerOption,
+    PlanCurrencyName,
     QueryArguments,
     collect_pairs,
     takes_source,
@@ -78,8 +78,8 @@ def tabulate(
     ] = None,
     epsilon: Epsilon = None,
     budget: Budget = None,
-    delta: Delta = "0",
-    currency: CurrencyName = None,
+    delta: GaussianDelta = "0",
+    currency: PlanCurrencyName = None,
     confidence: Confidence = 0.95,
     ledger: LedgerOption = None,
     account: AccountName = None,
@@ -141,7 +141,7 @@ def tabulate(
     with show_progress("tabulating …") as on_progress:
         found = execute_tabulation(plan, RunOptions(None, on_progress, id, fresh))
     if json:
-        listed = {name: [dict(zip(each.header, row, strict=True)) for row in each.records] for name, each in found.items()}
+        listed = {name: each.to_dicts() for name, each in found.items()}
         print_json(summarise_plan(plan) | {"values": listed, "notes": [*map(spell_notes, found.list_notes())]})
         return
     for line in repr(found).splitlines():
@@ -197,19 +197,27 @@ def summarise_plan(plan: "TabulationPlan") -> dict[str, Any]:
             for table, margin in zip(wanted.tables, wanted.margins, strict=True)
         ],
         "measured": [
-            each | {"margin": [wanted.columns[i] for i in each["margin"]]} for each in plan.describe()["measured"]
+            each | {name: [wanted.columns[i] for i in each[name]] for name in ("margin", "contrast") if name in each}
+            for each in plan.describe()["measured"]
         ],
         "notes": [*map(spell_notes, plan.list_notes())],
     }  # fmt: skip
 
 
 def count_measured(measured: list[Any]) -> str:
-    """Say how many tables get noise.
+    """Say how many tables get noise, and of which columns differences are measured.
 
     >>> count_measured([{}])
     '1 table is measured.'
+    >>> count_measured([{"margin": ["age"]}, {"margin": [], "contrast": ["sex"]}, {"margin": ["age"], "contrast": ["sex"]}])
+    '3 tables are measured, 2 of them as differences between the two keys of sex.'
     """
-    return "1 table is measured." if len(measured) == 1 else f"{len(measured):,} tables are measured."
+    counted = "1 table is measured" if len(measured) == 1 else f"{len(measured):,} tables are measured"
+    contrasts = [each["contrast"] for each in measured if "contrast" in each]
+    if not contrasts:
+        return f"{counted}."
+    columns = ", ".join(sorted({name for each in contrasts for name in each}))
+    return f"{counted}, {len(contrasts):,} of them as differences between the two keys of {columns}."
 
 
 def format_number(number: float) -> str:
