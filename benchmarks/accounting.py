@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -24,10 +24,34 @@ sys.path.insert(0, str(HERE.parent))
 from benchmarks.accountants.cases import CASES, Case  # noqa: E402
 from benchmarks.peers import interpreter  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
-from discreet import Gaussian, Laplace, calibrate, epsilon  # noqa: E402
+from discreet import (  # noqa: E402
+    DiscreteGaussian,
+    Gaussian,
+    Laplace,
+    advantage,
+    calibrate,
+    compare_guarantees,
+    delta,
+    epsilon,
+    plan,
+)
+from discreet._numbers import Bounds  # noqa: E402
 from discreet.accounting.running import RunningTotal  # noqa: E402
-from discreet.events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent, compose  # noqa: E402
-from discreet.units import count  # noqa: E402
+from discreet.events import (  # noqa: E402
+    BinomialEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    SampledWithoutReplacement,
+    Subsampled,
+    compose,
+    repeat,
+)
+from discreet.planner.task import Count  # noqa: E402
+from discreet.units import Sensitivity, count  # noqa: E402
 
 PEERS = {
     "dp-accounting": ("run_dp_accounting.py", ["dp-accounting==0.6.0"]),
@@ -145,7 +169,127 @@ def _tasks() -> Iterator[tuple[str, Callable[[], object], str]]:
         yield name, partial(calibrate, kind, sensitivity=1, epsilon=1, delta=1e-6, times=times, rate=rate), "≤ 200"
 
 
-SECTIONS = [accounting, own_work]
+TENTH, HUNDREDTH = Fraction(1, 10), Fraction(1, 100)
+TIGHT, LOOSE = 1e-6, 1e-3
+
+
+def _corners() -> Iterator[tuple[str, Callable[[], Bounds], float]]:
+    """Compositions that are hard to account for: a name, the interval, and the relative width that is wanted."""
+
+    def cost(name: str, event: Event, width: float) -> tuple[str, Callable[[], Bounds], float]:
+        return name, lambda: epsilon(event, 1e-6), width
+
+    def noise(kind: type[GaussianEvent] | type[DiscreteGaussianEvent], sigma: Fraction | int) -> Event:
+        return kind(Fraction(sigma), count())
+
+    def laplace(scale: Fraction | int) -> Event:
+        return LaplaceEvent(Fraction(scale), count())
+
+    def sample(event: Event, rate: Fraction = HUNDREDTH) -> Event:
+        return Subsampled(event, rate)
+
+    wide = DiscreteGaussianEvent(Fraction(1000), Sensitivity(l0=1, linf=1000))
+    lattice = DiscreteLaplaceEvent(Fraction(1 << 20), Sensitivity(l0=1, linf=1 << 20))
+    coins = BinomialEvent(10**6, Sensitivity(l0=1, linf=500))
+    choice, bell = ExponentialEvent(Fraction(1)), noise(GaussianEvent, 1)
+    narrow = DiscreteGaussianEvent(Fraction(1, 20), Sensitivity(l0=5, linf=1))
+    only_l2 = DiscreteGaussianEvent(Fraction(10), Sensitivity(l2_squared=9))
+    inside = compose(repeat(sample(bell, TENTH), 5), noise(GaussianEvent, 2))
+    yield cost("100 × Subsampled(Laplace(1), 1/100)", 100 * sample(laplace(1)), TIGHT)
+    yield cost("100 × Subsampled(Exponential(1), 1/100)", 100 * sample(choice), TIGHT)
+    yield cost("1000 × Subsampled(Gaussian(1/20), 1/100)", 1000 * sample(noise(GaussianEvent, Fraction(1, 20))), TIGHT)
+    yield cost("3 × Subsampled(Gaussian(1/20), 1/10)", 3 * sample(noise(GaussianEvent, Fraction(1, 20)), TENTH), TIGHT)
+    without = SampledWithoutReplacement(bell, HUNDREDTH)
+    yield cost("1000 × SampledWithoutReplacement(Gaussian(1), 1/100)", 1000 * without, TIGHT)
+    yield cost("10 × Subsampled(Gaussian(1), 1/100)", 10 * sample(bell), TIGHT)
+    yield cost("10 × Subsampled(Laplace(1), 1/10)", 10 * sample(laplace(1), TENTH), TIGHT)
+    yield cost("10 × SampledWithoutReplacement(Gaussian(1), 1/10)", 10 * SampledWithoutReplacement(bell, TENTH), TIGHT)
+    yield cost("10 × SampledWithoutReplacement(Laplace(1), 1/10)", 10 * SampledWithoutReplacement(laplace(1), TENTH), TIGHT)
+    different = compose(*(sample(noise(GaussianEvent, 1 + Fraction(i, 100)), Fraction(1, 100 + i)) for i in range(100)))
+    yield cost("100 different Subsampled(Gaussian)", different, TIGHT)
+    rates = compose(*(sample(laplace(2 + Fraction(i, 50)), Fraction(1, 50 + i)) for i in range(100)))
+    yield cost("100 different Subsampled(Laplace)", rates, TIGHT)
+    yield cost("100 × Exponential(1/10)", 100 * ExponentialEvent(TENTH), TIGHT)
+    yield cost("10 × Exponential(1)", 10 * choice, TIGHT)
+    yield cost("100 × Subsampled(DiscreteGaussian(1000), 1/100), sensitivity 1000", 100 * sample(wide), LOOSE)
+    yield cost(
+        "100 × Subsampled(Gaussian(5) + Laplace(20), 1/100)", 100 * sample(noise(GaussianEvent, 5) + laplace(20)), LOOSE
+    )
+    yield cost("Subsampled(Gaussian(5) + Laplace(20), 1/10)", sample(noise(GaussianEvent, 5) + laplace(20), TENTH), LOOSE)
+    yield cost("100 × Subsampled(DiscreteLaplace(2²⁰), 1/100), sensitivity 2²⁰", 100 * sample(lattice), LOOSE)
+    yield cost("100 × Subsampled(Binomial(10⁶), 1/100), sensitivity 500", 100 * sample(coins), LOOSE)
+    yield cost("Subsampled(5 × Subsampled(Gaussian(1), 1/10) + Gaussian(2), 1/10)", sample(inside, TENTH), LOOSE)
+    yield cost("10 × Subsampled(5 × Subsampled(Gaussian(1), 1/10) + Gaussian(2), 1/10)", 10 * sample(inside, TENTH), LOOSE)
+    yield cost("DiscreteGaussian(1/20), l0 = 5", narrow, LOOSE)
+    yield cost("DiscreteGaussian(10), l2 = 3 alone", only_l2, LOOSE)
+    yield cost("5 × DiscreteGaussian(10), l2 = 3 alone", 5 * only_l2, LOOSE)
+    few, many = repeat(SampledWithoutReplacement(bell, TENTH), 3), repeat(sample(laplace(Fraction(13, 2)), TENTH), 20)
+    yield "δ at ε = 1 of 3 × SampledWithoutReplacement(Gaussian(1), 1/10)", lambda: delta(few, 1), TIGHT
+    yield "advantage of 3 × SampledWithoutReplacement(Gaussian(1), 1/10)", lambda: advantage(few), TIGHT
+    yield "δ at ε = 1/10 of 20 × Subsampled(Laplace(13/2), 1/10)", lambda: delta(many, TENTH), TIGHT
+    yield "advantage of 20 × Subsampled(Laplace(13/2), 1/10)", lambda: advantage(many), TIGHT
+
+
+def corners(wanted: tuple[str, ...] = ()) -> Section:
+    """Every corner, or those whose name holds one of the words: the interval, its width and its cost in CPU time."""
+    section = Section(
+        "Accounting: corners",
+        "ε at δ = 1e-6 unless said. Milliseconds of CPU time in a warm process, best of three.",
+        ["case", "interval", "relative width", "goal", "ms", "goal, ms"],
+    )
+    for name, work, goal in _corners():
+        if not wanted or any(word in name for word in wanted):
+            took, found = measure(work)
+            width = (found.upper - found.lower) / found.upper if found.upper else 0.0
+            section.add(
+                name, f"[{found.lower:.9g}, {found.upper:.9g}]", f"{width:.1e}", f"≤ {goal:.0e}", f"{took:.0f}", "≤ 100"
+            )
+            print(section.rows[-1], file=sys.stderr, flush=True)
+    for name, task, limit in _long_tasks():
+        if not wanted or any(word in name for word in wanted):
+            took, _ = measure(task)
+            section.add(name, "", "", "", f"{took:.0f}", f"≤ {limit}")
+            print(section.rows[-1], file=sys.stderr, flush=True)
+    return section
+
+
+def _long_tasks() -> Iterator[tuple[str, Callable[[], object], int]]:
+    fresh = iter(range(1, 1000))  # other events every time: what was computed for the last ones does not help
+    yield "every guarantee of 300 different events", lambda: compare_guarantees(_different(next(fresh)), 1e-6), 100
+    for times, cost in ((30, 300), (1000, 1000)):
+        work = partial(calibrate, DiscreteGaussian, sensitivity=1, epsilon=cost, delta=1e-6, times=times)
+        yield f"calibrate DiscreteGaussian to ε = {cost}, {times} times", work, 500
+    yield (
+        "plan(Count(), epsilon=300, delta=1e-6, queries=30)",
+        partial(plan, Count(), epsilon=300, delta=1e-6, queries=30),
+        1000,
+    )
+
+
+def _different(seed: int) -> Event:
+    """A hundred Gaussians, a hundred Laplace and a hundred sampled Gaussians, no two alike."""
+    events: list[Event] = [GaussianEvent(Fraction(100 + i), count()) for i in range(100)]
+    events += [LaplaceEvent(Fraction(200 + i), count()) for i in range(100)]
+    sigmas = (1 + Fraction(i, 100) + Fraction(seed, 10**6) for i in range(100))
+    return compose(*events, *(Subsampled(GaussianEvent(s, count()), Fraction(1, 100 + i)) for i, s in enumerate(sigmas)))
+
+
+Found = TypeVar("Found")
+
+
+def measure(work: Callable[[], Found]) -> tuple[float, Found]:
+    """Milliseconds of CPU time, the best of three after a first run, and what was found."""
+    found, best = work(), inf
+    for _ in range(3):
+        start = time.process_time()
+        found = work()
+        best = min(best, (time.process_time() - start) * 1e3)
+        if best > 5000:
+            break
+    return best, found
+
+
+SECTIONS = [accounting, own_work, corners]
 
 if __name__ == "__main__":
     print(f"{measure_memory():.0f}" if sys.argv[1:] == ["memory"] else accounting(tuple(sys.argv[1:])).markdown())

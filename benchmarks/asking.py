@@ -118,11 +118,17 @@ def own_work() -> Section:
     took = ours("keys", many_keys(10**6), 1, "ours")
     section.add("peak memory, selection among 10⁶ unknown keys", f"{took['megabytes']:.0f} MB", "≤ 500 MB")
     section.add("the same, time", f"{took['ours']:.1f} s", "")
-    for question in ("count", "sums"):
+    for question, most in (("count", "≤ 5 ms"), ("sums", "≤ 30 ms")):
         took = ours(question, first(10**5, "parquet"), 20, "engine", "ours")
         over = took["ours"] - took["engine"]
         section.add(f"warm, {QUESTIONS[question]}, 10⁵ rows", f"{took['ours'] * 1e3:.0f} ms", "≤ 100 ms")
-        section.add("of that, over the engine's own time", f"{over * 1e3:.1f} ms", "≤ 30 ms")
+        section.add("of that, over the engine's own time", f"{over * 1e3:.1f} ms", most)
+    for question in ("count", "sums", "unique"):
+        took = ours(question, table(question, 10**6), 10, "memory", "engine", "ours")
+        over = took["ours"] - took["engine"]
+        whole = "≤ 10 ms" if question == "unique" else ""
+        section.add(f"warm, {QUESTIONS[question]}, 10⁶ rows in memory", f"{took['ours'] * 1e3:.1f} ms", whole)
+        section.add("of that, over the engine's own time", f"{over * 1e3:.1f} ms", "≤ 10 ms")
     section.add("`discreet ask` of a CSV of 20,000 rows, from a cold start", f"{cold_start():.2f} s", "< 1.5 s")
     return section
 

@@ -13,6 +13,9 @@ warnings.filterwarnings("ignore")
 
 from diffprivlib import models  # noqa: E402
 
+FEW_ROWS = 1_000
+"""Up to so many training rows all runs are made."""
+
 
 def average(run, epsilons, seeds):
     """The mean over seeds, at each ε; a fit that fails counts as the worst of its kind."""
@@ -57,13 +60,13 @@ def classify(data, epsilons, seeds, _):
 
         return run
 
-    few = min(seeds, 5)
+    few, fewer = (seeds, seeds) if len(train) <= FEW_ROWS else (min(seeds, 5), min(seeds, 3))
     return {
         "LogisticRegression": [
             average(logistic(strength, norm), epsilons, few) for strength, norm in [(1, 1), (1, 0.5), (0.01, 1)]
         ],
         "GaussianNB": [average(bayes(rows), epsilons, seeds) for rows in (dense, ordered)],
-        "RandomForest": [average(forest(trees, depth), epsilons, min(seeds, 3)) for trees, depth in [(10, 6), (10, 10)]],
+        "RandomForest": [average(forest(trees, depth), epsilons, fewer) for trees, depth in [(10, 6), (10, 10)]],
     }
 
 
@@ -85,7 +88,8 @@ def regress(data, epsilons, seeds, _):
 
     narrow = data["scaled"] if data["scaled"].shape[1] else data["dense"]
     wide = np.hstack([data["scaled"], data["codes"] / np.maximum(data["codes"].max(axis=0, initial=1), 1) * 2 - 1])
-    return {"LinearRegression": [average(linear(rows), epsilons, min(seeds, 5)) for rows in (wide, narrow)]}
+    few = seeds if len(train) <= FEW_ROWS else min(seeds, 5)
+    return {"LinearRegression": [average(linear(rows), epsilons, few) for rows in (wide, narrow)]}
 
 
 def kmeans(data, epsilons, seeds, clusters):

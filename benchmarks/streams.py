@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -31,6 +32,7 @@ from discreet.streams.stream import Stream, StreamDesign, debit_horizon  # noqa:
 
 HORIZONS = (64, 256, 1024, 4096)
 TICKS, UNITS = 1024, 100
+GOAL_MS = 1
 
 
 def real_square_root_error(n: int) -> float:
@@ -82,7 +84,8 @@ def open_timed(folder: Path, currency: str) -> Stream:
     )
     entry = debit_horizon(account, design, event, "c0ffee")
     state = StreamState(folder / f"{currency}.sqlite", "c0ffee", entry, TICKS)
-    anything: object = object()
+    engine = SimpleNamespace(has_new_files=lambda: False)
+    anything: object = SimpleNamespace(executor=SimpleNamespace(engine=engine))  # a scripted stream reads no source
     return TimedStream(design, "c0ffee", entry, account, anything, anything, state)  # type: ignore[arg-type]
 
 
@@ -91,9 +94,10 @@ def measure_ticks() -> Section:
     section = Section(
         "Streams: a tick beside its writes",
         f"Medians over 200 ticks of a stream of {TICKS} steps, {UNITS} units per step, without the engine. A step is "
-        "written twice: to the ledger (two commits) and, before, to the owner's state (one). Plain commits of that kind are "
-        "timed in turn with the ticks. The goal is at most 1 ms over the writes.",
-        ["noise, files in", "steps", "tick", "ledger's writes", "state's write", "over both", "over the ledger's"],
+        "written to the ledger (a debit and an answer: two commits) and, between them, to the owner's state (one). The "
+        "ledger's write is both calls on a ledger of its own, timed in turn with the ticks; a plain commit is one row in a "
+        "database of its own. What is over the ledger's write holds the state's commit.",
+        ["noise, files in", "steps", "tick", "ledger's write", "over it", "goal", "plain commit"],
     )
     folders = [None] if not os.access("/dev/shm", os.W_OK) else ["/dev/shm", None]
     for place in folders:
@@ -110,19 +114,21 @@ def measure_ticks() -> Section:
                         started = time.perf_counter()
                         stream.tick()
                         ticks.append(time.perf_counter() - started)
-                        writes.append(time_writes(plain, i))
+                        writes.append(time_write(plain, i))
                         marks.append(time_commit(state, i))
                     here, own, mark = median(ticks), median(writes), median(marks)
+                    is_met = "yes" if 1e3 * (here - own) <= GOAL_MS else "no"
                     section.add(
                         f"{'Gaussian' if currency == 'zcdp' else 'Laplace'}, {'memory' if place else 'disk'}",
                         f"{first} to {first + 199}", f"{1e3 * here:.2f} ms", f"{1e3 * own:.2f} ms",
-                        f"{1e3 * mark:.2f} ms", f"{1e3 * (here - own - mark):.2f} ms", f"{1e3 * (here - own):.2f} ms",
+                        f"{1e3 * (here - own):.2f} ms", f"≤ {GOAL_MS} ms: {is_met}",
+                        f"{1e3 * mark:.2f} ms",
                     )  # fmt: skip
     return section
 
 
-def time_writes(account: LedgerAccount, i: int) -> float:
-    """One pair of the ledger's own writes."""
+def time_write(account: LedgerAccount, i: int) -> float:
+    """The ledger's own write: a debit that costs nothing, and its answer."""
     started = time.perf_counter()
     receipt = account.reserve(NO_EVENT, measurement=f"plain {i}", id=f"plain {i}", shared=False)
     account.record(receipt, b'{"measured":[[123456]],"step":1}')  # type: ignore[arg-type]

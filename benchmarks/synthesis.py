@@ -40,7 +40,7 @@ MBI, SMARTNOISE = ["mbi==2.0.0"], ["smartnoise-synth==1.0.8"]
 BUDGETS = {"0.1": Fraction(177, 10**6), "1": Fraction(14_973, 10**6), "10": Fraction(1_090_786, 10**6)}
 """ρ by ε at δ = 10⁻⁹, by the conversion that the peers use."""
 DELTA, STEPS, SEEDS = "1e-9", 1000, 10
-GOAL_TIMES, GOAL_ONE, GOAL_TWO, GOAL_SECONDS = 300, 1.2, 1.1, 0.3
+GOAL_TIMES, GOAL_ONE, GOAL_TWO = 300, 1.2, 1.1
 
 with_peers = True
 
@@ -119,21 +119,31 @@ def tree() -> Section:
         "draws. Seconds of processor time after import, from cells to rows; ours the least. MST is written against mbi's "
         f"interface ([MMS21], {STEPS:,} steps of mirror descent; one draw), and smartnoise-synth's own (5,000 steps, exact "
         "number of rows; one draw: the tables of its edges are right, other columns depend on each other where they do "
-        "not in the data). Their seconds include what JAX compiles; `again` is the same run once more in the same process. "
-        "Goals: one-way ≤ 1.2 × and two-way ≤ 1.1 × MST, ≥ 300 × faster.",
-        ["ε", "model", "1-way", "2-way", "3-way", "seconds", "again", "MB", "times faster", "1-way ratio", "2-way ratio"],
+        "not in the data). Their seconds include what JAX compiles; `again` is the same run once more in the same process; "
+        "`faster` is by how much ours is faster than either.",
+        ["ε", "model", "1-way", "2-way", "3-way", "seconds", "again", "MB", "faster", "1-way ratio", "2-way ratio", "goal"],
     )
     for epsilon, rho in BUDGETS.items():
         ours, seconds = repeat(draw_tree, rho, SEEDS)
-        section.add(epsilon, "discreet, tree", *show(ours), f"{seconds:.3f}", "", f"{peak_of_tree(rho):.0f}", "", "", "")
+        peak = f"{peak_of_tree(rho):.0f}"
+        section.add(epsilon, "discreet, tree", *show(ours), f"{seconds:.4f}", "", peak, "", "", "", "")
         for name in () if not with_peers else ("mbi",) if epsilon != "1" else ("mbi", "smartnoise-synth"):
             theirs, cost = run_peer(name, epsilon)
-            label, again = f"{name} {cost['version']}, MST", f"{cost['again']:.1f}" if "again" in cost else ""
+            timed = [cost[each] for each in ("processor", "again") if each in cost]
+            one, two = ours[0] / theirs[0], ours[1] / theirs[1]
             section.add(
-                epsilon, label, *show(theirs), f"{cost['processor']:.1f}", again, f"{cost['megabytes']:.0f}",
-                f"{cost['processor'] / seconds:,.0f}", f"{ours[0] / theirs[0]:.2f}", f"{ours[1] / theirs[1]:.2f}",
+                epsilon, f"{name} {cost['version']}, MST", *show(theirs), f"{cost['processor']:.1f}",
+                f"{cost['again']:.1f}" if "again" in cost else "", f"{cost['megabytes']:.0f}",
+                " and ".join(f"{each / seconds:,.0f} ×" for each in timed), f"{one:.2f}", f"{two:.2f}",
+                judge(min(timed) / seconds, one, two),
             )  # fmt: skip
     return section
+
+
+def judge(times: float, one: float, two: float) -> str:
+    """Say whether the tree is as quick as it should be, and no further from the data than it may be."""
+    is_met = times >= GOAL_TIMES and one <= GOAL_ONE and two <= GOAL_TWO
+    return f"≥ {GOAL_TIMES} ×, 1-way ≤ {GOAL_ONE}, 2-way ≤ {GOAL_TWO}: {'yes' if is_met else 'no'}"
 
 
 def peak_of_tree(rho: Fraction) -> float:

@@ -11,11 +11,13 @@ import torch
 from torch import nn
 
 from benchmarks.training_models import BATCH, RECORDS, STEPS, make_model, make_records, report, run_named, time_plain
-from discreet.learn.training import PrivateTrainer, trainer
 
 
 def time_own(sums: str, name: str) -> None:
-    """Time whole steps of a run: Poisson batches, gradients, exact noise drawn ahead, optimiser."""
+    """Time whole steps of a run: Poisson batches, gradients, exact noise drawn ahead, optimiser. Plain steps run without
+    discreet in the process, and without its setting for reproducible kernels."""
+    from discreet.learn.training import PrivateTrainer, trainer
+
     stamps: list[float] = []
     apply = trainer._Run._apply
 
