@@ -57,7 +57,7 @@ browser: $(BIN)/python  ## Find the Chromium that tests look at pages with, and 
 test nightly: export OPENBLAS_NUM_THREADS := 1
 
 test: check browser  ## Run make check, then every test except the nightly campaigns.
-	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not nightly'
 
 nightly: install  ## Run the nightly campaigns: the tests with the marker `nightly`.
 	$(BIN)/pytest -n $(WORKERS) -m nightly
