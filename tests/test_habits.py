@@ -70,6 +70,16 @@ def test_a_path_that_does_not_exist_is_noticed() -> None:
     assert missing_paths(text) == {"src/discreet/nowhere.py", "src/discreet/nowhere/"}
 
 
+def packages_on_the_map(text: str) -> set[str]:
+    return set(re.findall(r"^  (\w+)/ ", text, re.MULTILINE))
+
+
+def test_the_map_of_the_readme_has_every_package() -> None:
+    packages = {path.parent.name for path in (ROOT / "src" / "discreet").glob("*/__init__.py")}
+    assert packages_on_the_map(read("README.md")) == packages
+    assert packages_on_the_map(read("README.md").replace("  learn/ ", "  ")) != packages
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda page: page.stem)
 def test_a_decision_names_paths_and_tests_that_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
