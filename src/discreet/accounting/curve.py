@@ -25,7 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum, inf, isfinite, log, pi, sqrt
+from math import fsum, inf, isfinite
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -54,7 +54,7 @@ from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_s
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
 from discreet.accounting.pld.discrete import DiscretePld, convolve
-from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta
+from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
 from discreet.accounting.pure import pure
@@ -469,22 +469,8 @@ class GaussianCurve(Curve):
         return gaussian_delta(self.mu_low, point).lower, gaussian_delta(self.mu_high, point).upper
 
     def guess_epsilon(self, target: float) -> float:
-        """As in `Curve`: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ, in plain doubles."""
-        from scipy.special import erfcx
-
-        mu = nearest_float(self.mu_high)
-        eps = mu * mu / 2  # where the loss has its median: erfcx is far from its overflow
-        for _ in range(60):
-            a, b = eps / mu - mu / 2, eps / mu + mu / 2
-            # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.
-            near, far = (float(erfcx(x / sqrt(2))) * sqrt(pi / 2) for x in (a, b))
-            if not near - far > 0 or not isfinite(near):
-                return eps
-            move = (log(near - far) - a * a / 2 - log(2 * pi) / 2 - log(target)) * (near - far) / far
-            eps = max(0.0, eps + move)
-            if abs(move) <= 1e-14 * eps or eps == 0:
-                break
-        return eps
+        """As in `Curve`."""
+        return guess_gaussian_epsilon(nearest_float(self.mu_high), target)
 
 
 @dataclass(frozen=True, slots=True)
