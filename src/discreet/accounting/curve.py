@@ -15,7 +15,8 @@
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
 The answer is the worst over alternatives and directions; of a group whose interval is wide, the upper end is also bounded by
-a chain of neighbours. Every step rounds outwards, so the interval contains the exact
+a chain of neighbours, and of a few rounds of samples without replacement the lower end by an analyst who adapts
+(`switched_rounds`). Every step rounds outwards, so the interval contains the exact
 value.
 """
 
@@ -62,6 +63,7 @@ from discreet.accounting.rewrite import find_attained_event, has_replacement, li
 from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_outcomes
 from discreet.accounting.shuffle_pairs import bound_delta as bound_shuffled_delta
 from discreet.accounting.shuffle_pairs import bound_epsilon as bound_shuffled_epsilon
+from discreet.accounting.switched_rounds import find_switched_rounds
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import (
     Claim,
@@ -111,7 +113,8 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     )
     if isinstance(event, Group) and point < inf and not _is_narrow(found):
         return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
-    return found
+    rounds = None if _is_narrow(found) else find_switched_rounds(event)
+    return found if rounds is None else _raise_lower_end(found, rounds.find_delta(point))
 
 
 def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -137,6 +140,9 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
     )
     if isinstance(event, Group) and target > 0 and not _is_narrow(found):
         return _lower_upper_end(found, _epsilon_of_chain(event, target, found.upper))
+    rounds = None if target == 0 or _is_narrow(found) else find_switched_rounds(event)
+    if rounds is not None:
+        return _raise_lower_end(found, rounds.find_epsilon(ceil_float(target), (found.lower, found.upper)))
     if target > 0 and not isinstance(event, Shuffled):
         return found
     # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs.
@@ -151,6 +157,10 @@ def _is_narrow(found: Bounds) -> bool:
 def _lower_upper_end(found: Bounds, upper: float) -> Bounds:
     high = min(found.upper, upper)
     return Bounds(min(found.lower, high), high)
+
+
+def _raise_lower_end(found: Bounds, lower: float) -> Bounds:
+    return Bounds(min(max(found.lower, lower), found.upper), found.upper)
 
 
 def _delta_of_chain(event: Group, epsilon: Fraction) -> float:
