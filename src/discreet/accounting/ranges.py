@@ -157,6 +157,7 @@ def _unit_kink(x: Floats) -> tuple[Floats, Floats]:
 
 _SAMPLED_WORK = 1e8  # products: about a tenth of a second
 _MOST_SAMPLED_CELLS = 160
+_ONE_THREAD = 1 << 17  # products of one multiplication that OpenBLAS leaves to one thread
 _TRIED = 1200  # u that bounds from below try, in all rounds together
 
 
@@ -259,7 +260,7 @@ class SampledRange:
         high: Floats = np.maximum(0.0, -np.expm1(x)) * (1 + 64 * EPS) + 2 * EPS * (np.abs(x) < 1)
         for _ in range(self.times):
             window = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(high, left + right + 1).T)
-            mean, extra = means @ window, np.maximum(0.0, hidden @ window)
+            mean, extra = _multiply(means, window), np.maximum(0.0, _multiply(hidden, window))
             best = (np.maximum(mean[:-1], mean[1:]) + extra).max(axis=0)
             high = np.maximum.accumulate((best * (1 + 1e-12) + 1e-13 * window[0])[::-1])[::-1]
         return high
@@ -290,3 +291,9 @@ class SampledRange:
         size = (1 / np.sqrt(w[:-1]) - 1 / np.sqrt(w[1:])) ** 2 / (1 - low) / np.diff(w)
         hidden = (gap[:-1] * w[1:, None] - gap[1:] * w[:-1, None]) * size[:, None]
         return means, hidden, left, right
+
+
+def _multiply(matrix: Floats, window: Floats) -> Floats:
+    """The product, a few columns at a time: so small ones are not spread over threads, which cost more than they save."""
+    size = max(64, _ONE_THREAD // matrix.size)
+    return np.concatenate([matrix @ window[:, i : i + size] for i in range(0, window.shape[1], size)], axis=1)
