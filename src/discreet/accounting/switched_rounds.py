@@ -80,7 +80,7 @@ class SwitchedRounds:
         v = np.maximum(0.0, -np.expm1(far + 8 * EPS * (1 + np.abs(far)))) * (1 - 16 * EPS)
         for _ in range(self.times):
             ring = np.concatenate([v, np.zeros(_POINTS // 4), np.full(_POINTS // 4, v[0])])  # to the left is the end
-            wrong = 16 * 16 * EPS * float(np.linalg.norm(ring)) * 1.01
+            wrong = 16 * 16 * EPS * sqrt(float((ring * ring).sum())) * 1.01
             turned = np.fft.rfft(ring)
             found = [np.fft.irfft(turned * kernel, _POINTS)[: len(v)] for kernel in kernels]
             v = np.maximum(0.0, np.maximum(*found) - wrong)
