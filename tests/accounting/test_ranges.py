@@ -63,6 +63,29 @@ def test_a_coarser_lattice_is_wider_and_as_true(cells: int, monkeypatch: pytest.
         assert cells > 20 or any(least < low for (low, _), (least, _) in zip(fine, coarse, strict=True))
 
 
+@pytest.mark.parametrize(("eps", "times"), [(0.3, 2), (1.0, 2), (3.0, 2), (1.0, 5), (6.0, 3)])
+@pytest.mark.parametrize("cells", [8, 13])
+def test_a_coarse_lattice_holds_a_fine_one_at_every_ratio(
+    eps: float, times: int, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also below ε = 0 and close to the largest loss of all, where V is known without a lattice."""
+    at = np.linspace(-0.999, 0.999, 41) * eps * times
+    fine = [RepeatedRange(eps, times).bound_delta(x) for x in at]
+    monkeypatch.setattr(ranges, "_MOST_CELLS", cells)
+    coarse = [RepeatedRange(eps, times).bound_delta(x) for x in at]
+    for (low, high), (least, most) in zip(fine, coarse, strict=True):
+        assert 0 < low <= most
+        assert least <= high
+
+
+def test_one_mechanism_on_a_coarse_lattice_has_its_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_MOST_CELLS", 8)
+    for eps in (0.2, 1.0, 5.0):
+        for x in np.linspace(-0.999, 0.999, 60) * eps:
+            low, high = RepeatedRange(eps, 1).bound_delta(x)
+            assert low <= (1 - exp((x - eps) / 2)) ** 2 / (1 - exp(-eps)) <= high
+
+
 def test_epsilon_and_delta_agree() -> None:
     for eps, times, target in ((Fraction(1), 10, 1e-6), (Fraction(1, 10), 100, 1e-6), (Fraction(1, 2), 4, 1e-3)):
         event = times * ExponentialEvent(eps)

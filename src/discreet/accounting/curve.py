@@ -15,7 +15,8 @@
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
 The answer is the worst over alternatives and directions; of a group whose interval is wide, the upper end is also bounded by
-a chain of neighbours. Every step rounds outwards, so the interval contains the exact
+a chain of neighbours, and of a few rounds of samples without replacement the lower end by an analyst who adapts
+(`switched_rounds`). Every step rounds outwards, so the interval contains the exact
 value.
 """
 
@@ -25,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum, inf, isfinite, log, pi, sqrt
+from math import fsum, inf, isfinite
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -54,7 +55,7 @@ from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_s
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
 from discreet.accounting.pld.discrete import DiscretePld, convolve
-from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta
+from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
 from discreet.accounting.pure import pure
@@ -62,6 +63,7 @@ from discreet.accounting.rewrite import find_attained_event, has_replacement, li
 from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_outcomes
 from discreet.accounting.shuffle_pairs import bound_delta as bound_shuffled_delta
 from discreet.accounting.shuffle_pairs import bound_epsilon as bound_shuffled_epsilon
+from discreet.accounting.switched_rounds import find_switched_rounds
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import (
     Claim,
@@ -111,7 +113,8 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     )
     if isinstance(event, Group) and point < inf and not _is_narrow(found):
         return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
-    return found
+    rounds = None if _is_narrow(found) else find_switched_rounds(event)
+    return found if rounds is None else _raise_lower_end(found, rounds.find_delta(point))
 
 
 def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -137,6 +140,9 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
     )
     if isinstance(event, Group) and target > 0 and not _is_narrow(found):
         return _lower_upper_end(found, _epsilon_of_chain(event, target, found.upper))
+    rounds = None if target == 0 or _is_narrow(found) else find_switched_rounds(event)
+    if rounds is not None:
+        return _raise_lower_end(found, rounds.find_epsilon(ceil_float(target), (found.lower, found.upper)))
     if target > 0 and not isinstance(event, Shuffled):
         return found
     # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs.
@@ -151,6 +157,10 @@ def _is_narrow(found: Bounds) -> bool:
 def _lower_upper_end(found: Bounds, upper: float) -> Bounds:
     high = min(found.upper, upper)
     return Bounds(min(found.lower, high), high)
+
+
+def _raise_lower_end(found: Bounds, lower: float) -> Bounds:
+    return Bounds(min(max(found.lower, lower), found.upper), found.upper)
 
 
 def _delta_of_chain(event: Group, epsilon: Fraction) -> float:
@@ -469,22 +479,8 @@ class GaussianCurve(Curve):
         return gaussian_delta(self.mu_low, point).lower, gaussian_delta(self.mu_high, point).upper
 
     def guess_epsilon(self, target: float) -> float:
-        """As in `Curve`: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ, in plain doubles."""
-        from scipy.special import erfcx
-
-        mu = nearest_float(self.mu_high)
-        eps = mu * mu / 2  # where the loss has its median: erfcx is far from its overflow
-        for _ in range(60):
-            a, b = eps / mu - mu / 2, eps / mu + mu / 2
-            # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.
-            near, far = (float(erfcx(x / sqrt(2))) * sqrt(pi / 2) for x in (a, b))
-            if not near - far > 0 or not isfinite(near):
-                return eps
-            move = (log(near - far) - a * a / 2 - log(2 * pi) / 2 - log(target)) * (near - far) / far
-            eps = max(0.0, eps + move)
-            if abs(move) <= 1e-14 * eps or eps == 0:
-                break
-        return eps
+        """As in `Curve`."""
+        return guess_gaussian_epsilon(nearest_float(self.mu_high), target)
 
 
 @dataclass(frozen=True, slots=True)

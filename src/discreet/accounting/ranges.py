@@ -16,10 +16,11 @@ On the lattice x₀ + ih, h = ε/M:
 
 - *From below* only u = mh are tried, and every x − u and x − u + ε is on the lattice.
 - *From above*, take V_j for its chords between lattice points, as functions of e^x: that is not below, by convexity. For u
-  between mh and (m + 1)h both terms then stay on one chord each, and with w = e^u the sum is C + aw + b/w with
-  b ≥ −e^x·B/(1 − e^{-ε}), −B ≤ 0 the slope of the first chord, as the second one falls too. If b ≥ 0 it is convex in w and
-  largest at an end. Else it exceeds its values at the ends by at most |b|·(Δw)²/4w³, which is at most
-  (V_j(x − (m + 1)h) − V_j(x − mh))·e^h(e^h − 1)/4(1 − e^{-ε}).
+  between mh and (m + 1)h both terms then stay on one chord each, with slopes −B and −B', and with w = e^u the sum is
+  C + aw + b/w, b = −e^x·(B − B')/(1 − e^{-ε}). If b ≥ 0 it is convex in w and largest at an end. Else it exceeds the larger
+  of its values at the ends by at most |b| times the most that 1/w is below its chord, (e^{-mh/2} − e^{-(m+1)h/2})². With
+  D(x) = V_j(x − (m + 1)h) − V_j(x − mh) that is tanh(h/4)·(D(x) − e^{-ε}·D(x + ε))₊/(1 − e^{-ε}).
+- After j rounds the losses add up to at most jε in size: V_j(x) is 0 from x = jε on, and 1 − e^x up to x = −jε.
 
 Every term is positive, so a few roundings at each step are all: each step moves the values by 64 of them outwards.
 
@@ -42,14 +43,15 @@ tried.
 """
 
 from dataclasses import dataclass
-from math import ceil, exp, expm1, floor, isfinite, log1p
+from math import ceil, exp, expm1, floor, isfinite, log1p, tanh
 
 import numpy as np
 
 from discreet.accounting.pld import EPS, Floats, Interval
 
-_WORK = 2e7  # products: about a tenth of a second
-_MOST_CELLS = 512
+_WORK = 1.7e7  # products: about a tenth of a second
+_MOST_CELLS = 4096
+_MOST_TIMES = 4096
 _FEWEST_CELLS = 8
 
 
@@ -65,79 +67,97 @@ class RepeatedRange:
     epsilon: float
     times: int
 
-    @property
-    def cells(self) -> int:
-        """M: as many lattice points per ε as the work allows, or 0 if too few."""
-        cells = min(_MOST_CELLS, int((_WORK / self.times**2) ** 0.5))
-        return cells if cells >= _FEWEST_CELLS and 1e-6 < self.epsilon < 50 else 0
+    def choose_cells(self, first: float, last: float, work: float) -> int:
+        """M: as many lattice points per ε as the work at all x that matter allows, or 0 if too few."""
+        if not 1e-6 < self.epsilon < 50 or self.times > _MOST_TIMES:
+            return 0
+        r = np.arange(1, self.times + 1)
+        right, left = last / self.epsilon + self.times - r, first / self.epsilon - self.times + r
+        places = float(np.maximum(0.0, np.minimum(right, r) - np.maximum(left, -r)).sum()) + 1.0
+        cells = min(_MOST_CELLS, int((work / places) ** 0.5))
+        return cells if cells >= _FEWEST_CELLS else 0
 
     def bound_delta(self, at: float) -> Interval:
         """δ at ε = `at`."""
-        most = self.epsilon * self.times
-        if self.cells == 0 or not isfinite(at):
+        cells = self.choose_cells(at, at, _WORK) if isfinite(at) else 0
+        if cells == 0:
             return 0.0, 1.0
-        if at >= most * (1 + 1e-14):
+        if at >= self.epsilon * self.times * (1 + 1e-14):
             return 0.0, 0.0
-        low, high = self._values(at, 0)
+        low, high = self._values(at, 0, cells)
         return float(low[0]), min(1.0, float(high[0]))
 
     def bound_epsilon(self, target: float, guess: Interval) -> Interval:
-        """ε at δ = `target`, which lies in the interval `guess`; between lattice points by convexity.
+        """ε at δ = `target`, which lies in the interval `guess`: a coarse lattice first, to look at fewer x on the other."""
+        return self._bound_epsilon(target, self._bound_epsilon(target, guess, _WORK / 32), _WORK)
+
+    def _bound_epsilon(self, target: float, guess: Interval, work: float) -> Interval:
+        """The same on one lattice, between its points by convexity.
 
         The chord of V's upper values is not below V. The next chord, continued, is not above V: with
         t = (e^{x₁} − e^x)/(e^{x₂} − e^{x₁}) for x < x₁ < x₂, V(x) ≥ (1 + t)·V(x₁) − t·V(x₂).
         """
-        if self.cells == 0 or not guess[0] < guess[1] < np.inf:
-            return guess
-        h = self.epsilon / self.cells
-        reach = ceil((guess[1] - guess[0]) / h) + 3
-        if reach > 4 * self.cells * self.times:
+        cells = self.choose_cells(*guess, work) if guess[0] < guess[1] < np.inf else 0
+        h = self.epsilon / max(1, cells)
+        reach = ceil((guess[1] - guess[0]) / h) + 3 if cells else 0
+        if not 0 < reach <= 4 * cells * self.times:
             return guess
         first = max(0.0, guess[0] - h)
-        low, high = self._values(first, reach)
-        x = first + h * np.arange(reach + 1)
-        share = np.linspace(0, 1, 257)
-        fine = np.add.outer(x[:-2], h * share)
+        low, high = self._values(first, reach, cells)
+        share = np.linspace(0, 1, 4097)
+        i = min(max(int((low > target).sum()) - 1, 0), reach - 2)  # where V crosses the target: other x are not worth a look
+        j = min(max(int((high > target).sum()) - 1, 0), reach - 1)
         t = -np.expm1(-h * (1 - share)) / expm1(h)  # (e^{x₁} − e^x)/(e^{x₂} − e^{x₁})
-        below = np.multiply.outer(low[1:-1], 1 + t) - np.multiply.outer(high[2:], t * (1 + 1e-12))
+        below = low[i + 1] * (1 + t) - high[i + 2] * t * (1 + 1e-12)
         chord = np.expm1(h * share) / expm1(h)  # the share of e^{x₁} in e^x
-        above = np.multiply.outer(high[:-2], 1 - chord) + np.multiply.outer(high[1:-1], chord)
-        under, over = fine[below * (1 - 1e-12) > target], fine[above * (1 + 1e-12) <= target]
+        above = high[j] * (1 - chord) + high[j + 1] * chord
+        under = (first + h * (i + share))[below * (1 - 1e-12) > target]
+        over = (first + h * (j + share))[above * (1 + 1e-12) <= target]
+        lower = float(under.max()) if under.size else first + h * i if low[i] > target else 0.0
         return (
-            max(guess[0], float(under.max()) * (1 - 1e-12) if under.size else 0.0),
+            max(guess[0], lower * (1 - 1e-12)),
             min(guess[1], float(over.min()) * (1 + 1e-12) if over.size else np.inf),
         )
 
-    def _values(self, first: float, count: int) -> tuple[Floats, Floats]:
-        """V from below and from above at first + ih, i = 0 … count."""
-        m, h = self.cells, self.epsilon / self.cells
-        kept = -np.expm1(h * np.arange(m + 1) - self.epsilon) / -expm1(-self.epsilon)  # P_u at u = ih, exactly 0 at ε
+    def _values(self, first: float, count: int, m: int) -> tuple[Floats, Floats]:
+        """V from below and from above at first + ih, i = 0 … count, h = ε/m."""
+        h, rest_of_one = self.epsilon / m, -expm1(-self.epsilon)
+        kept = -np.expm1(h * np.arange(m + 1) - self.epsilon) / rest_of_one  # P_u at u = ih, exactly 0 at ε
         kept[-1] = 0.0
-        rest = np.expm1(h * np.arange(m + 1)) * exp(-self.epsilon) / -expm1(-self.epsilon)
-        hidden = exp(h) * expm1(h) / (4 * -expm1(-self.epsilon)) * (1 + 64 * EPS)
+        rest = np.expm1(h * np.arange(m + 1)) * exp(-self.epsilon) / rest_of_one
+        between = tanh(h / 4) / rest_of_one * (1 + 64 * EPS)
         far = m * self.times
-        i = np.arange(-far, count + far + 1)
-        low = np.maximum(0.0, -np.expm1(first + h * i)) * (1 - 64 * EPS)
-        high = np.maximum(0.0, -np.expm1(first + h * i)) * (1 + 64 * EPS) + 2 * EPS * (np.abs(first + h * i) < 1)
-        for _ in range(self.times):
-            size = len(low) - 2 * m
-            best_low, best_high = np.zeros(size), np.zeros(size)
-            before: Floats | None = None
+        x = first + h * np.arange(-far, count + far + 1)
+        low, high = _unit_kink(x)
+        for done in range(1, self.times + 1):
+            drop = high[: -m - 1] - high[1:-m]
+            hidden = np.append(drop - exp(-self.epsilon) * (high[m:-1] - high[m + 1 :]), 0.0)
+            hidden = between * (np.maximum(0.0, hidden) + 8 * EPS * high[:-m])
+            hidden[1:] = np.maximum(hidden[1:], hidden[:-1])  # of the u before and of those after each
+            x = x[m:-m]
+            edge = self.epsilon * done * (1 + 1e-12)
+            start, end = int(np.searchsorted(x, -edge)), int(np.searchsorted(x, edge))
+            before, (low, high) = (low, high), _unit_kink(x)
+            best_low, best_high, size = np.zeros(end - start), np.zeros(end - start), end - start
             for j in range(m + 1):
-                near, away = slice(m - j, m - j + size), slice(2 * m - j, 2 * m - j + size)
-                np.maximum(best_low, kept[j] * low[near] + rest[j] * low[away], out=best_low)
-                here = kept[j] * high[near] + rest[j] * high[away]
-                if before is not None:
-                    gap = high[near] - high[m - j + 1 : m - j + 1 + size]  # V at x − jh less V at x − (j − 1)h
-                    np.maximum(best_high, np.maximum(here, before) + hidden * gap, out=best_high)
-                before = here
-            low, high = best_low * (1 - 64 * EPS), best_high * (1 + 64 * EPS)
-            high = np.maximum.accumulate(high[::-1])[::-1]  # it falls in spite of rounding, as the slopes above are to
+                near, away = (slice(k, k + size) for k in (start + m - j, start + 2 * m - j))
+                np.maximum(best_low, kept[j] * before[0][near] + rest[j] * before[0][away], out=best_low)
+                np.maximum(best_high, kept[j] * before[1][near] + rest[j] * before[1][away] + hidden[near], out=best_high)
+            low[start:end], high[start:end] = best_low * (1 - 64 * EPS), best_high * (1 + 64 * EPS)
+            low[end:], high[end:] = 0.0, 0.0
         return low, high
+
+
+def _unit_kink(x: Floats) -> tuple[Floats, Floats]:
+    """(1 − e^x)₊ from below and from above."""
+    value = np.maximum(0.0, -np.expm1(x))
+    near = 2 * EPS * (np.abs(x) < 1)
+    return np.maximum(0.0, value * (1 - 64 * EPS) - near), value * (1 + 64 * EPS) + near
 
 
 _SAMPLED_WORK = 1e8  # products: about a tenth of a second
 _MOST_SAMPLED_CELLS = 160
+_ONE_THREAD = 1 << 17  # products of one multiplication that OpenBLAS leaves to one thread
 _TRIED = 1200  # u that bounds from below try, in all rounds together
 
 
@@ -240,7 +260,7 @@ class SampledRange:
         high: Floats = np.maximum(0.0, -np.expm1(x)) * (1 + 64 * EPS) + 2 * EPS * (np.abs(x) < 1)
         for _ in range(self.times):
             window = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(high, left + right + 1).T)
-            mean, extra = means @ window, np.maximum(0.0, hidden @ window)
+            mean, extra = _multiply(means, window), np.maximum(0.0, _multiply(hidden, window))
             best = (np.maximum(mean[:-1], mean[1:]) + extra).max(axis=0)
             high = np.maximum.accumulate((best * (1 + 1e-12) + 1e-13 * window[0])[::-1])[::-1]
         return high
@@ -271,3 +291,9 @@ class SampledRange:
         size = (1 / np.sqrt(w[:-1]) - 1 / np.sqrt(w[1:])) ** 2 / (1 - low) / np.diff(w)
         hidden = (gap[:-1] * w[1:, None] - gap[1:] * w[:-1, None]) * size[:, None]
         return means, hidden, left, right
+
+
+def _multiply(matrix: Floats, window: Floats) -> Floats:
+    """The product, a few columns at a time: so small ones are not spread over threads, which cost more than they save."""
+    size = max(64, _ONE_THREAD // matrix.size)
+    return np.concatenate([matrix @ window[:, i : i + size] for i in range(0, window.shape[1], size)], axis=1)

@@ -321,16 +321,20 @@ def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
         remove_moment_near_one,
     )  # fmt: skip
 
-    def remove(order: int) -> float:
-        return 0.0 if order == 1 else remove_moment(rate, order, _integer_orders(inner, order))
-
     below = floor(alpha)
-    if ceil(alpha) > MAX_ORDER or _integer_order(inner, 2) == inf:
+    if ceil(alpha) > MAX_ORDER:
         return inf
+    divergences = _integer_orders(inner, max(2, ceil(alpha)))
+    second = divergences[0]
+    if second == inf:
+        return inf
+
+    def remove(order: int) -> float:
+        return 0.0 if order == 1 else remove_moment(rate, order, divergences[: order - 1])
+
     moment = remove(below)
     if below < alpha:
         moment = interpolate_moment(alpha, below, moment, remove(below + 1))
-    second = _integer_order(inner, 2)
     if alpha <= 2:
         moment = min(moment, remove_moment_near_one(rate, alpha, second))
     if not _is_symmetric(inner):
@@ -349,10 +353,6 @@ def _integer_orders(inner: Event, order: int) -> list[float]:
     while len(table) < order - 1:
         table.append(ceil_float(_renyi(inner, Fraction(len(table) + 2))))
     return table[: order - 1]
-
-
-def _integer_order(inner: Event, order: int) -> float:
-    return _integer_orders(inner, order)[-1]
 
 
 @lru_cache(maxsize=1 << 9)

@@ -80,8 +80,8 @@ def _log_expm1(x: float) -> float:
 
 def _sum_padded(*terms: Floats | float) -> Floats:
     """The sum of the terms, moved up by more than what adding and computing them can have lost."""
-    total = np.atleast_1d(np.asarray(sum(terms)))
-    return np.asarray(total + SLACK * (1 + sum(np.abs(np.where(np.isfinite(term), term, 0)) for term in terms)))
+    total, size = np.atleast_1d(np.asarray(sum(terms))), sum(np.abs(term) for term in terms)
+    return np.asarray(total + SLACK * (1 + np.where(np.isfinite(size), size, 0)))  # an infinite term stays one
 
 
 def _log1p_sum(terms: Floats) -> float:

@@ -214,8 +214,8 @@ def _list_gaussian(squared: Fraction, rate: Fraction, *, removed: bool) -> Cells
         y, edges = y[wide], edges[wide]
     else:
         edges = u
-    log_q, error = _log_normal_cells(y)
-    moved, moved_error = _log_normal_cells(y - mu)
+    log_q, error = log_normal_cells(y)
+    moved, moved_error = log_normal_cells(y - mu)
     error = np.maximum(error, moved_error + 8 * EPS * (1 + (np.abs(y[1:]) + mu) * (mu + 1)) / np.diff(y))
     log_p = moved if rate == 1 else np.logaddexp(log(nearest_float(1 - rate)) + log_q, log(q) + moved)
     edge_error = 16 * EPS * float(1 + np.abs(u).max() + mu * mu)
@@ -234,7 +234,7 @@ def _drop_narrow(edges: Floats, least: float) -> list[int]:
     return kept
 
 
-def _log_normal_cells(y: Floats) -> tuple[Floats, Floats]:
+def log_normal_cells(y: Floats) -> tuple[Floats, Floats]:
     """ln P(a < N(0, 1) < b) for neighbours a, b of an ascending list, by its smaller tails, and its error."""
     from scipy.special import erfcx
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, inf, isinf, pi, sqrt
+from math import ceil, exp, inf, isfinite, isinf, log, pi, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from discreet._numbers import (
     smallest_where,
     to_rational,
 )
+from discreet.accounting.elementary import round_up_bits
 from discreet.accounting.pld import EPS, SPECIAL_ERROR, Complexes, Floats, MgfRatio, Pld
 from discreet.accounting.pld.discrete import MAX_ATOMS, DiscretePld
 from discreet.errors import BadParameter
@@ -203,11 +204,34 @@ def gaussian_epsilon(mu: Number, delta: Number) -> Bounds:
     (0.396857377644, 0.396857377644)
     """
     ratio, target = check_positive(mu, "mu"), check_probability(delta, "delta")
-    upper = smallest_where(lambda e: _delta(ratio, Fraction(e), upper=True) <= target)
-    lower = smallest_where(lambda e: _delta(ratio, Fraction(e), upper=False) < target)
+    guess = guess_gaussian_epsilon(nearest_float(ratio), nearest_float(target))
+    wide, narrow = round_up_bits(ratio), 1 / round_up_bits(1 / ratio)  # δ rises with μ, and short fractions are quick
+    upper = smallest_where(lambda e: _delta(wide, Fraction(e), upper=True) <= target, guess=guess)
+    lower = smallest_where(lambda e: _delta(narrow, Fraction(e), upper=False) < target, guess=guess)
     # `least` stops just above the change from true to false, so `lower` steps back over what it may have missed.
     below = 0.0 if _delta(ratio, Fraction(0), upper=False) < target else lower * (1 - 2.0**-49)
     return Bounds(below, 0.0 if _delta(ratio, Fraction(0), upper=True) <= target else upper)
+
+
+def guess_gaussian_epsilon(mu: float, delta: float) -> float:
+    """Roughly the ε at δ, in plain doubles: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ; ∞ where doubles are
+    not up to it."""
+    from scipy.special import erfcx
+
+    if not 1e-100 < mu < 1e100 or delta < 1e-300:
+        return inf
+    eps = mu * mu / 2  # where the loss has its median: erfcx is far from its overflow
+    for _ in range(60):
+        a, b = eps / mu - mu / 2, eps / mu + mu / 2
+        # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.
+        near, far = (float(erfcx(x / sqrt(2))) * sqrt(pi / 2) for x in (a, b))
+        if not near - far > 0 or not isfinite(near):
+            return eps
+        move = (log(near - far) - a * a / 2 - log(2 * pi) / 2 - log(delta)) * (near - far) / far
+        eps = max(0.0, eps + move)
+        if abs(move) <= 1e-14 * eps or eps == 0:
+            break
+    return eps
 
 
 def gaussian_mu(epsilon: Number, delta: Number) -> float:
