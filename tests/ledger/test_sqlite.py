@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
@@ -14,8 +16,10 @@ import pytest
 
 import discreet.ledger
 from discreet.errors import BadParameter, LedgerUnavailable
+from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
+from discreet.ledger.sqlite import LOG_BYTES, SqliteStore
 from tests.ordinary_user import ordinary_user
 from tests.support.small_ledger import debit_and_record, make_small_ledger
 
@@ -162,3 +166,28 @@ def test_a_file_that_may_not_be_read_is_said_to_be_that(create: bool) -> None:
         assert "with the same id" not in str(denied.value)  # nothing was asked
         path.chmod(0o600)
         assert check_ledger(open_ledger(path)).is_valid
+
+
+def test_a_debit_writes_few_bytes_to_the_log(folder: Path) -> None:
+    """Its commit waits for them. With pages of 4,096 bytes they are more than 20,000."""
+    ledger = make_small_ledger(folder / "l")
+    account, event = ledger.get_account("hr"), compose(Claim(Fraction(1, 10**6), Fraction(0)))
+    account.reserve(event, measurement="first")
+    log = folder / "l-wal"
+    before = log.stat().st_size
+    for i in range(50):
+        account.reserve(event, measurement=f"m{i}")
+    assert (log.stat().st_size - before) / 50 < 14_000
+
+
+def test_a_file_keeps_its_pages_and_its_log_the_same_length(folder: Path) -> None:
+    for size in (4096, 2048):
+        with closing(sqlite3.connect(folder / f"{size}")) as made:
+            made.execute(f"PRAGMA page_size={size}")
+            made.execute("CREATE TABLE other (a)")
+        ledger = open_ledger(folder / f"{size}", create=True)
+        assert isinstance(ledger.store, SqliteStore)
+        connection = ledger.store._connection
+        assert connection is not None
+        pragmas = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "wal_autocheckpoint")]
+        assert pragmas == [size, LOG_BYTES // size]

@@ -25,6 +25,7 @@ from discreet.ledger.keys import default_key_path, load_key
 from discreet.ledger.verify import verify
 from discreet.query.answer import Answer
 from discreet.testing import seeded_bits
+from discreet.vega import Chart
 from discreet.workload import Publication, WorkloadPlan, WorkloadQuery, plan_workload, publish, publishing, read_workload
 from discreet.workload.publishing import GUARANTEE_FILE, execute_plan, make_table
 from tests.support.people import session
@@ -310,18 +311,33 @@ def test_keys_can_be_written_for_spreadsheets(tmp_path: Path) -> None:
         assert ("'=1+1" in (made.folder / "heads.csv").read_text(encoding="utf-8")) is spreadsheet
 
 
+@pytest.mark.parametrize("fault", ["no chart", "not drawn", "not written"])
 def test_a_chart_that_fails_prevents_nothing_else(
-    ledger_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    original: Any = Answer.plot
+    plot: Any = Answer.plot
+    draw: Any = Chart.to_svg
+    write: Any = publishing._write_text
 
-    def fails(self: Answer, path: Any = None, **more: Any) -> Any:
-        if path is not None and path.stem == "pay":
-            path.write_text("half a ch")
+    def fails_to_plot(self: Answer, path: Any = None, *, title: str | None = None) -> Any:
+        if title == "pay" and fault == "no chart":
             raise ValueError("no such glyph")
-        return original(self, path, **more)
+        return plot(self, path, title=title)
 
-    monkeypatch.setattr(Answer, "plot", fails)
+    def fails_to_draw(self: Chart) -> str:
+        if self.spec["title"]["text"] == "pay" and fault == "not drawn":
+            raise ValueError("no such glyph")
+        return str(draw(self))
+
+    def fails_to_write(path: Path, text: str) -> None:
+        if path.name == "pay.svg" and fault == "not written":
+            path.write_text("half a ch")
+            raise OSError("no space left")
+        write(path, text)
+
+    monkeypatch.setattr(Answer, "plot", fails_to_plot)
+    monkeypatch.setattr(Chart, "to_svg", fails_to_draw)
+    monkeypatch.setattr(publishing, "_write_text", fails_to_write)
     made = publish(ledger_plan, tmp_path / "out")
     assert made.missing_charts == ("pay",)
     assert "pay.svg" not in read_files(made.folder)

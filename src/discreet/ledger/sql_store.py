@@ -137,11 +137,11 @@ def missing_ledger_error(location: str, path: str | None = None) -> LedgerUnavai
     return error
 
 
-def _count_event(run: RunStatement, account: str, event: bytes) -> None:
+def _count_event(run: RunStatement, account: str, event: bytes, times: int = 1) -> None:
     run(
-        "INSERT INTO discreet_facts (account, hash, facts, times) VALUES (?, ?, ?, 1) "
-        "ON CONFLICT (account, hash) DO UPDATE SET times = discreet_facts.times + 1",
-        (account, compute_hash(event), event),
+        "INSERT INTO discreet_facts (account, hash, facts, times) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (account, hash) DO UPDATE SET times = discreet_facts.times + excluded.times",
+        (account, compute_hash(event), event, times),
     )
 
 
@@ -185,11 +185,18 @@ class Totals(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """What transactions on one connection read and wrote last: it need not be read again while no other has written."""
+    """What transactions on one connection read and wrote last: it need not be read again while no other has written.
+
+    Debits that share a commit share accounts and events, too. So totals and counts are remembered here while the debits are
+    appended, and written once, by `flush`, before the commit.
+    """
 
     data_version: int  # of the connection, which changes when another one commits
     head: Head | None = None
     totals: dict[str, Totals] = field(default_factory=dict)  # by account
+    unsaved_totals: set[str] = field(default_factory=set)  # the accounts whose totals are still to be written
+    unsaved_events: dict[tuple[str, bytes], int] = field(default_factory=dict)  # debits of an account's event, likewise
+    changes: int = 0  # how often something was added to these two
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +233,7 @@ class SqlTransaction:
                     (entry.account, entry.number, root or entry.account),
                 )
             case Debit():
-                _count_event(self.run, entry.account, bytes(entry.encoded_event))
+                self._count_event(entry.account, bytes(entry.encoded_event))
             case FailureRecorded():
                 self._save_failures(entry.source, self.read_failures(entry.source).add_failure(entry.failure))
             case QuarantineLifted():
@@ -236,12 +243,37 @@ class SqlTransaction:
         """As in `Transaction`."""
         for each in account.lineage:
             totals = Totals(each.budget.spent, each.budget.delta_spent, each.debits, each.privacy_unit)
-            self.run(
-                "UPDATE discreet_accounts SET spent = ?, leaked = ?, debits = ?, whose = ? WHERE name = ?",
-                (str(totals.spent), str(totals.delta_spent), totals.debits, totals.privacy_unit, each.name),
-            )
-            if self.memory is not None:
+            if self.memory is None:
+                self._write_totals(each.name, totals)
+            else:
                 self.memory.totals[each.name] = totals
+                self.memory.unsaved_totals.add(each.name)
+                self.memory.changes += 1
+
+    def flush(self) -> None:
+        """Write what is only remembered."""
+        if self.memory is None:
+            return
+        for name in self.memory.unsaved_totals:
+            self._write_totals(name, self.memory.totals[name])
+        for (account, event), times in self.memory.unsaved_events.items():
+            _count_event(self.run, account, event, times)
+        self.memory.unsaved_totals.clear()
+        self.memory.unsaved_events.clear()
+
+    def _count_event(self, account: str, event: bytes) -> None:
+        if self.memory is None:
+            _count_event(self.run, account, event)
+        else:
+            events, key = self.memory.unsaved_events, (account, event)
+            events[key] = events.get(key, 0) + 1
+            self.memory.changes += 1
+
+    def _write_totals(self, name: str, totals: Totals) -> None:
+        self.run(
+            "UPDATE discreet_accounts SET spent = ?, leaked = ?, debits = ?, whose = ? WHERE name = ?",
+            (str(totals.spent), str(totals.delta_spent), totals.debits, totals.privacy_unit, name),
+        )
 
     def find_entry(self, number: int) -> Entry | None:
         """As in `Transaction`."""
@@ -298,6 +330,7 @@ class SqlTransaction:
 
     def read_accounts(self) -> tuple[AccountState, ...]:
         """As in `Transaction`, with one statement."""
+        self.flush()
         found: dict[str, AccountState] = {}
         rows = self.run(
             "SELECT name, body, spent, leaked, debits, whose FROM discreet_accounts LEFT JOIN discreet_entries "
@@ -355,6 +388,7 @@ class SqlTransaction:
 
     def read_event_counts(self, account: str, limit: int | None = None) -> dict[bytes, int]:
         """As in `Transaction`."""
+        self.flush()
         at_most = "" if limit is None else f" LIMIT {limit}"
         rows = self.run(f"SELECT facts, times FROM discreet_facts WHERE account = ? ORDER BY hash{at_most}", (account,))
         return {self._check_bytes(event): self._check_int(times) for event, times in rows.fetchall()}

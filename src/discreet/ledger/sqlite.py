@@ -20,7 +20,9 @@ while (`BATCH_WAIT_SECONDS`).
 
 **What is remembered.** From one batch to the next the store remembers the end of the chain and the totals of the accounts
 that it debited (`Memory`), and reads them again if another connection has committed anything since, which SQLite's
-`data_version` says, or if this one has done anything but run such batches.
+`data_version` says, or if this one has done anything but run such batches. The debits of a batch write their totals and the
+counts of their events together, before the commit: until then they are remembered, and bodies see them. A body that fails
+after it has changed what is remembered has written something, too.
 """
 
 import os
@@ -52,6 +54,12 @@ WAIT_SECONDS = 1.0
 MAX_TRIES = 120
 """A writer waits for others this many times `WAIT_SECONDS`, and says so after the first of them. Tries are counted, not
 timed: no clock is read."""
+
+PAGE_BYTES = 2048
+"""Of a new file; one that exists keeps its own. A debit changes a page of each of five tables and indexes, and its commit
+waits until the log has all of them: smaller pages are fewer bytes."""
+LOG_BYTES = 1 << 22
+"""How long the log grows before SQLite moves it into the file, whatever the size of a page."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
@@ -217,19 +225,21 @@ class SqliteStore:
             connection = self._begin("BEGIN IMMEDIATE")
             if self._memory is None:
                 self._memory = Memory(self._data_version(connection))
-            transaction = SqlTransaction(connection.execute, self.location, self._memory)
+            memory = self._memory
+            transaction = SqlTransaction(connection.execute, self.location, memory)
             for member in batch:
-                changes = connection.total_changes
+                changes = connection.total_changes, memory.changes
                 try:
                     member.returned = member.body(transaction)
                 except _FAILURES:
                     raise
                 except Exception as error:
                     member.error = error
-                    if connection.total_changes != changes:
+                    if (connection.total_changes, memory.changes) != changes:
                         self._run_again_without(member, batch)
                         return
                 self._join(batch)
+            transaction.flush()
             connection.execute("COMMIT")
         except BaseException as error:
             self._memory = None
@@ -330,11 +340,14 @@ class SqliteStore:
                 uri, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
             )
             self._file = self._file_identity()
+            self._connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
             if self._execute_with_retry("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                 raise LedgerUnavailable(
                     self.location, "SQLite has no write-ahead log here", "put it on a local disk, or use PostgreSQL"
                 )
             self._connection.execute("PRAGMA synchronous=FULL")
+            page_bytes = self._connection.execute("PRAGMA page_size").fetchone()[0]
+            self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // page_bytes}")
             if self._version() != LATEST_VERSION:
                 self._upgrade(create)
 

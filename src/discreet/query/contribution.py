@@ -27,6 +27,7 @@ the bounds is private.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, islice, product
 from typing import Any
 
@@ -140,6 +141,17 @@ class BoundedQuery:
 
     def sensitivity(self, statistic: Statistic) -> Sensitivity:
         """Return the sensitivity in grid steps; the proof is at the head of this file."""
+        found = self._sensitivities.get(statistic)
+        if found is None:
+            found = self._sensitivities[statistic] = self._compute_sensitivity(statistic)
+        return found
+
+    @cached_property
+    def _sensitivities(self) -> dict[Statistic, Sensitivity]:
+        """Those that were computed: a search for the noise of a plan needs each of them a hundred times."""
+        return {}
+
+    def _compute_sensitivity(self, statistic: Statistic) -> Sensitivity:
         most = self.max_contribution(statistic)
         if isinstance(statistic, CellCounts):
             levels = self.max_groups * len(statistic.branching) * self.neighbours.differing_units

@@ -11,7 +11,9 @@ repeated: with a ledger it is not charged again, and recorded answers are writte
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -40,6 +42,7 @@ from discreet.query.record import LedgerReference
 from discreet.query.series import has_histogram, to_long_table
 from discreet.session.executor import RunOptions
 from discreet.text import to_printable
+from discreet.workload.drawing import Draw, start_drawing
 from discreet.workload.guarantee import format_guarantee
 from discreet.workload.planning import WorkloadPlan, find_noise, plan_workload, price_targets, read_plan
 from discreet.workload.spec import Workload, read_workload
@@ -153,13 +156,13 @@ def publish(
         _require_library(library, extra)
     signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
     folder = resolve_folder(Path(to))
-    with create_folder(folder, GUARANTEE_FILE, force=force) as place:
+    with create_folder(folder, GUARANTEE_FILE, force=force) as place, start_drawing(len(workload.questions)) as draw:
         try:
             answers = execute_plan(plan, fresh=fresh, bits=bits, progress=progress)
         except BudgetExceeded as over:
             raise _suggest_budget(over, plan) from None
         with about(plan.session.engine.identity):
-            missing_charts = _write_files(place, plan, answers, signing_key, spreadsheet=spreadsheet)
+            missing_charts = _write_files(place, plan, answers, signing_key, draw, spreadsheet=spreadsheet)
     by_name = {query.name: answer for query, answer in zip(workload.questions, answers.answers, strict=True)}
     return Publication(folder, by_name, answers.cost, answers.reference.entry, answers.free, missing_charts)
 
@@ -190,10 +193,17 @@ def _state_for_plan(refused: BudgetExceeded, plan: WorkloadPlan, remaining: Frac
 
 
 def _write_files(
-    place: Path, plan: WorkloadPlan, answers: WorkloadAnswers, signing_key: SigningKey | None, *, spreadsheet: bool
+    place: Path,
+    plan: WorkloadPlan,
+    answers: WorkloadAnswers,
+    signing_key: SigningKey | None,
+    draw: Draw,
+    *,
+    spreadsheet: bool,
 ) -> tuple[str, ...]:
     """Write all files; charts after the tables, and the guarantee page last, because it names the missing charts."""
     by_name = [(query.name, answer) for query, answer in zip(plan.workload.questions, answers.answers, strict=True)]
+    charts = [(name, _draw_chart(answer, name, draw)) for name, answer in by_name]
     for name, answer in by_name:
         header, records = make_table(answer)
         to_csv(header, records, place / f"{name}.csv", spreadsheet=spreadsheet)
@@ -204,7 +214,7 @@ def _write_files(
     if plan.workload.text:
         _write_text(place / "plan.toml", plan.workload.text)
         _write_text(place / "again.py", REPRODUCE_SCRIPT)
-    missing_charts = tuple(name for name, answer in by_name if not _write_chart(answer, name, place / f"{name}.svg"))
+    missing_charts = tuple(name for name, drawn in charts if not _write_chart(drawn, name, place / f"{name}.svg"))
     _write_text(place / GUARANTEE_FILE, format_guarantee(plan, answers, certificate, missing_charts))
     return missing_charts
 
@@ -216,19 +226,34 @@ def make_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     return answer.header, answer.records
 
 
-def _write_chart(answer: Answer, name: str, path: Path) -> bool:
-    """Draw an answer into a file.
+def _draw_chart(answer: Answer, name: str, draw: Draw) -> "Future[str] | None":
+    """Let an answer be drawn; None if it has no chart."""
+    with _survive_chart(name):
+        return draw(answer.plot(title=name))
+    return None
+
+
+def _write_chart(drawn: "Future[str] | None", name: str, path: Path) -> bool:
+    """Write a chart into a file.
 
     Returns False, and leaves no file, if that fails: the answers are charged by now, and a chart must not prevent them from
     being written.
     """
+    if drawn is None:
+        return False
+    with _survive_chart(name):
+        _write_text(path, drawn.result())
+        return True
+    path.unlink(missing_ok=True)
+    return False
+
+
+@contextmanager
+def _survive_chart(name: str) -> Iterator[None]:
     try:
-        answer.plot(path, title=name)
+        yield
     except Exception as failed:
         owner_log.warning("no chart of %s: %s", name, failed)
-        path.unlink(missing_ok=True)
-        return False
-    return True
 
 
 def _make_certificate(plan: WorkloadPlan, answers: WorkloadAnswers, signing_key: SigningKey) -> dict[str, Any]:
