@@ -1,15 +1,17 @@
 """The oracles' precision is global state: every test starts from the same, and may ask for more inside itself. The owner's
 state (what passed validation, what is quarantined) is a folder of each test.
 
-What pytest has collected lives to the end: frozen, it is not searched for garbage over and over. Before the interpreter
-exits, it is unfrozen, and Hypothesis's callback of the garbage collector removed: both would keep modules alive to the very
-end, and DuckDB's bindings (nanobind) report types that are still alive then as leaked. Should a worker of xdist report some
-all the same, after its last test: what it writes to its standard error from then on is dropped.
+What pytest collects lives to the end: the garbage collector rests while it collects, and what was collected is frozen, so
+that it is not searched for garbage over and over. Before the interpreter exits, it is unfrozen, and Hypothesis's callback of
+the garbage collector removed: both would keep modules alive to the very end, and DuckDB's bindings (nanobind) report types
+that are still alive then as leaked. Should a worker of xdist report some all the same, after its last test: what it writes
+to its standard error from then on is dropped.
 """
 
 import atexit
 import gc
 import os
+from collections.abc import Iterator
 from uuid import uuid4
 
 import mpmath
@@ -20,6 +22,15 @@ from flint import ctx
 @pytest.fixture(autouse=True)
 def _owner_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISCREET_STATE", str(tmp_path_factory.getbasetemp() / f"state-{uuid4().hex}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def list_public_names(module: Any) -> dict[str, Any]:
     return {n: v for n, v in mine.items() if not n.startswith("_") and (inspect.isfunction(v) or inspect.isclass(v))}
 
 
+@cache
 def read_executed_code() -> str:
     """The blocks that tests/test_docs.py runs, and the examples in the docstrings of all modules, which pytest runs."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -53,8 +54,19 @@ def open_session(**options: Any) -> Session:
     return discreet.connect(TABLE, unit="id", unique=True, bounds={"pay": (0, 64)}, **({"epsilon": 4} | options))
 
 
+@cache
+def quoting_session() -> Session:
+    """A session for all calls that charge nothing: to open one costs more than they do."""
+    return open_session()
+
+
+@cache
+def answer_once() -> Answer:
+    return open_session().ask("SELECT COUNT(*) AS n FROM data", epsilon=1, bits=seeded_bits(1))
+
+
 def quote_columns(**options: Any) -> Any:
-    return open_session().quote("SELECT AVG(pay) AS m FROM data", **options).columns
+    return quoting_session().quote("SELECT AVG(pay) AS m FROM data", **options).columns
 
 
 def answer_cost(**options: Any) -> Any:
@@ -173,14 +185,11 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Session.quote, an error": (quote_columns, {"error": 8, "size": 32}),
     "Session.ask": (answer_cost, {"epsilon": 0.5, "confidence": 0.75}),
     "Session.ask, an error": (answer_cost, {"error": 8, "size": 32}),
-    "Session.calibrate": (lambda **k: open_session().calibrate("SELECT COUNT(*) FROM data", **k).event, {"epsilon": 0.5}),
-    "Answer.limit": (
-        lambda **k: open_session().ask("SELECT COUNT(*) AS n FROM data", epsilon=1, bits=seeded_bits(1)).limit(**k).rows,
-        {"rows": 1, "offset": 0},
-    ),
-    "Session.records": (lambda **k: open_session().records("pay", **k).max_rows, {"max_rows": 2}),
+    "Session.calibrate": (lambda **k: quoting_session().calibrate("SELECT COUNT(*) FROM data", **k).event, {"epsilon": 0.5}),
+    "Answer.limit": (lambda **k: answer_once().limit(**k).rows, {"rows": 1, "offset": 0}),
+    "Session.records": (lambda **k: quoting_session().records("pay", **k).max_rows, {"max_rows": 2}),
     "Session.find_epsilon": (
-        lambda **k: open_session().find_epsilon("SELECT COUNT(*) AS n FROM data", **k),
+        lambda **k: quoting_session().find_epsilon("SELECT COUNT(*) AS n FROM data", **k),
         {"error": 8, "size": 32, "confidence": 0.75},
     ),
     "noise.discrete_laplace": (lambda **k: discrete_laplace(**k, bits=seeded_bits(1)).tolist(), {"scale": 2, "size": 3}),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,13 +39,23 @@ sql = "SELECT COUNT(*) AS n FROM people"
 """
 
 
+@cache
+def make_files() -> dict[str, tuple[int, bytes]]:
+    """All that a command needs: the mode and the bytes of each file. They are made once and written for every test."""
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        (folder / "people.csv").write_text(PEOPLE)
+        run("policy", "init", folder / "people.csv", "--unit", "id", "--out", folder / "policy.toml")
+        run("ledger", "open", folder / "l", "--account", "hr", "--epsilon", "1")
+        (folder / "plan.toml").write_text(PLAN.format(source='"people.csv"', ledger=""))
+        (folder / "paid.toml").write_text(PLAN.format(source='"people.csv"', ledger='ledger = "l"'))
+        return {path.name: (path.stat().st_mode, path.read_bytes()) for path in folder.iterdir()}
+
+
 def prepare(folder: Path) -> None:
-    """All that a command needs."""
-    (folder / "people.csv").write_text(PEOPLE)
-    run("policy", "init", folder / "people.csv", "--unit", "id", "--out", folder / "policy.toml")
-    run("ledger", "open", folder / "l", "--account", "hr", "--epsilon", "1")
-    (folder / "plan.toml").write_text(PLAN.format(source='"people.csv"', ledger=""))
-    (folder / "paid.toml").write_text(PLAN.format(source='"people.csv"', ledger='ledger = "l"'))
+    for name, (mode, data) in make_files().items():
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(mode)
 
 
 @pytest.fixture
@@ -61,7 +72,8 @@ def there(tmp_path: Path) -> Path:
 @contextmanager
 def closed_folder() -> Iterator[Path]:
     """A folder of an ordinary user's, whose `closed` that user may not look into."""
-    import_module("matplotlib.pyplot")  # it reads its settings in the home of who runs the tests, closed to that user
+    for module in ("matplotlib.pyplot", "scipy.special"):  # their files may be in the home of who runs the tests
+        import_module(module)
     with ordinary_user(), TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
         folder = Path(name).resolve()
         patched.setenv("DISCREET_STATE", str(folder / "state"))

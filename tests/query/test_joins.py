@@ -26,7 +26,7 @@ from tests.support.sensitivity_property import breaches, neighbour
 
 
 def differences(seeds: range, each: int, *, confused: bool = False) -> list[int]:
-    """The seeds at which the engine and the join in plain Python disagree."""
+    """The seeds at which the engine and the join in plain Python disagree; of a join that is confused, the first."""
     found = []
     for seed in seeds:
         rng, connection = Random(seed), duckdb.connect()
@@ -38,6 +38,8 @@ def differences(seeds: range, each: int, *, confused: bool = False) -> list[int]
             rows = in_python(place.rows, known, left=query.query.joins[0].left != confused)
             if engine.exactly(query, place) != reference(query, rows):
                 found.append(seed)
+                if confused:
+                    return found
     return found
 
 

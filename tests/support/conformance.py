@@ -42,8 +42,10 @@ def answer_with(open_world: Opening) -> Answering:
     return answer
 
 
-def find_differences(open_world: Opening, seeds: range, each: int, declare: Declaring = as_it_is) -> list[tuple[int, str]]:
-    """Return the queries on which the engine and the oracle disagree."""
+def find_differences(
+    open_world: Opening, seeds: range, each: int, declare: Declaring = as_it_is, first: bool = False
+) -> list[tuple[int, str]]:
+    """Return the queries on which the engine and the oracle disagree, or the first of them."""
     answer, found = answer_with(open_world), []
     for seed in seeds:
         rng = Random(seed)
@@ -52,6 +54,8 @@ def find_differences(open_world: Opening, seeds: range, each: int, declare: Decl
             query, _ = bounded(rng, table)
             if answer(query, table) != reference(query, table.rows):
                 found.append((seed, text(query.query)))
+                if first:
+                    return found
     return found
 
 

@@ -40,9 +40,9 @@ from tests.support.random_tables import (
 )
 
 
-def find_ranked_differences(seeds: range, each: int) -> list[tuple[int, str]]:
+def find_ranked_differences(seeds: range, each: int, first: bool = False) -> list[tuple[int, str]]:
     """Return the queries that group by columns which may be ranked, half of them without a condition, on which a prepared
-    table and the oracle disagree. People have many rows, and few groups of theirs count."""
+    table and the oracle disagree, or the first of them. People have many rows, and few groups of theirs count."""
     found = []
     for seed in seeds:
         rng = Random(seed)
@@ -63,6 +63,8 @@ def find_ranked_differences(seeds: range, each: int) -> list[tuple[int, str]]:
                 asked += 1
                 if exactly(engine, asked_query) != reference(asked_query, table.rows):
                     found.append((seed, text(query)))
+                    if first:
+                        return found
     return found
 
 
@@ -175,7 +177,7 @@ def test_codes_in_the_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(prepared._Writer, "_create_units", hash_codes)
         assert count_moves(open_ranked, range(0, 40, 9)) > 0
-        assert find_ranked_differences(range(2), 20)
+        assert find_ranked_differences(range(2), 20, first=True)
     with monkeypatch.context() as patch:
         patch.setattr(prepared._Writer, "_create_places", place_by_code)
         assert count_moves(open_ranked, range(0, 40, 9)) > 0
@@ -202,7 +204,7 @@ class AllCount(RankedStatement):
 @pytest.mark.parametrize("mutant", [NoneArePartial, AllCount])
 def test_places_of_rows_that_do_not_count_are_found(mutant: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.sql.prepared.RankedStatement", mutant)
-    assert find_ranked_differences(range(8), 25)
+    assert find_ranked_differences(range(8), 25, first=True)
 
 
 # -- the file --------------------------------------------------------------------------------------------------------------
