@@ -609,7 +609,9 @@ class Statement:
     ) -> exp.Expr:
         """The rows of a step with the columns that `hash_order` needs: of the keys if groups are ranked, and of the keys and
         this value if there is one. Each level computes what the next one uses more than once. The first is a part of the
-        step, which is `grouped`: no engine computes a column of it more than once, and it keeps its order."""
+        step, which is `grouped`: no engine computes a column of it more than once, and it keeps its order. An engine that
+        repeats has fences instead, which keep the order of units: PostgreSQL would carry the texts that a column of the step
+        is computed of, beside the keys, through its grouping in parallel."""
         if self.bounded.bounding == FIRST_BOUNDING:
             return exp.Table(this=rows.copy())
         names = [*self.key_names, *([] if value is None else [value])]
@@ -643,13 +645,15 @@ class Statement:
             levels[0]["hash_unit"], unit = unit, column("hash_unit")
         levels.append({name: self.hash.mix(unit.copy(), keys) for name, keys in mixed.items()})
         present = [*filter(None, levels)]
-        if isinstance(source, exp.Table):
+        if isinstance(source, exp.Table) and not self.dialect.repeats:
             grouped.select(*(alias(each, name) for name, each in present.pop(0).items()), copy=False)
-        fences = self.dialect.repeats and len(present) > 1
         for i, level in enumerate(present):
             select = exp.select(exp.Star(), *(alias(each, name) for name, each in level.items()), copy=False)
             select = select.from_(source, copy=False)
-            source = (self.dialect.fence(select) if fences else select).subquery(f"level{i}", copy=False)
+            if self.dialect.repeats:
+                by_unit = exp.Ordered(this=column(UNIT), nulls_first=False)
+                select = self.dialect.fence(select.order_by(by_unit, copy=False))
+            source = select.subquery(f"level{i}", copy=False)
         return source
 
     def _joins_hash(self, name: str) -> bool:

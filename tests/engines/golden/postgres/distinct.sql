@@ -39,25 +39,7 @@ WITH kept AS (
   SELECT
     "unit",
     "key0",
-    "distinct0",
-    CASE
-      WHEN "key0" IS NULL
-      THEN 95494160
-      ELSE CAST(JSONB_OBJECT_FIELD_TEXT(
-        CAST('{"000": 1369909528, "001": 73808799, "002": 1426494660, "003": 266888, "C,": 507543878, "\\": 1207514467, "b''s": 753311768, "d": 919124149, "e": 900140895}' AS JSONB),
-        CAST("key0" AS TEXT)
-      ) AS BIGINT)
-    END AS "hash_key0",
-    CASE
-      WHEN "distinct0" IS NULL
-      THEN 2364390
-      ELSE (
-        843733358 * CAST("distinct0" % 2147483579 AS BIGINT) + 472315391 * CAST("distinct0" % 2147483647 AS BIGINT) + 3458764515777522790
-      ) % 2147483579
-    END AS "hash_distinct0",
-    CAST(CAST((
-      'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
-    ) AS BIT(60)) AS BIGINT) % 2147483579 AS "hash_unit"
+    "distinct0"
   FROM kept
   GROUP BY
     "unit",
@@ -114,28 +96,45 @@ WITH kept AS (
             ) * "hash_distinct0"
           ) % 2147483579
         ) % 2147483579 AS "fold1"
-      FROM values0
+      FROM (
+        SELECT
+          *,
+          CASE
+            WHEN "key0" IS NULL
+            THEN 95494160
+            ELSE CAST(JSONB_OBJECT_FIELD_TEXT(
+              CAST('{"000": 1369909528, "001": 73808799, "002": 1426494660, "003": 266888, "C,": 507543878, "\\": 1207514467, "b''s": 753311768, "d": 919124149, "e": 900140895}' AS JSONB),
+              CAST("key0" AS TEXT)
+            ) AS BIGINT)
+          END AS "hash_key0",
+          CASE
+            WHEN "distinct0" IS NULL
+            THEN 2364390
+            ELSE (
+              843733358 * CAST("distinct0" % 2147483579 AS BIGINT) + 472315391 * CAST("distinct0" % 2147483647 AS BIGINT) + 3458764515777522790
+            ) % 2147483579
+          END AS "hash_distinct0",
+          CAST(CAST((
+            'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
+          ) AS BIT(60)) AS BIGINT) % 2147483579 AS "hash_unit"
+        FROM values0
+        ORDER BY
+          "unit"
+        OFFSET 0
+      ) AS level0
+      ORDER BY
+        "unit"
       OFFSET 0
-    ) AS level0
+    ) AS level1
+    ORDER BY
+      "unit"
     OFFSET 0
-  ) AS level1
+  ) AS level2
 ), pairs AS (
   SELECT
     "unit",
     "key0",
-    COUNT(*) AS "rows",
-    (
-      CAST(CAST((
-        'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
-      ) AS BIT(60)) AS BIGINT) % 2147483579 + CASE
-        WHEN "key0" IS NULL
-        THEN 95494160
-        ELSE CAST(JSONB_OBJECT_FIELD_TEXT(
-          CAST('{"000": 1369909528, "001": 73808799, "002": 1426494660, "003": 266888, "C,": 507543878, "\\": 1207514467, "b''s": 753311768, "d": 919124149, "e": 900140895}' AS JSONB),
-          CAST("key0" AS TEXT)
-        ) AS BIGINT)
-      END + 3458764514357408252
-    ) % 2147483579 AS "mixed"
+    COUNT(*) AS "rows"
   FROM kept
   GROUP BY
     "unit",
@@ -153,7 +152,26 @@ WITH kept AS (
         ) * "mixed"
       ) % 2147483579, "key0"
     ) AS "rank"
-  FROM pairs
+  FROM (
+    SELECT
+      *,
+      (
+        CAST(CAST((
+          'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
+        ) AS BIT(60)) AS BIGINT) % 2147483579 + CASE
+          WHEN "key0" IS NULL
+          THEN 95494160
+          ELSE CAST(JSONB_OBJECT_FIELD_TEXT(
+            CAST('{"000": 1369909528, "001": 73808799, "002": 1426494660, "003": 266888, "C,": 507543878, "\\": 1207514467, "b''s": 753311768, "d": 919124149, "e": 900140895}' AS JSONB),
+            CAST("key0" AS TEXT)
+          ) AS BIGINT)
+        END + 3458764514357408252
+      ) % 2147483579 AS "mixed"
+    FROM pairs
+    ORDER BY
+      "unit"
+    OFFSET 0
+  ) AS level0
 )
 SELECT
   COALESCE(MAX("total0"), 0) AS "total0",

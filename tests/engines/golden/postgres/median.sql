@@ -50,19 +50,7 @@ WITH kept AS (
     "unit",
     "key0",
     "cell",
-    COUNT(*) AS "rows",
-    CASE
-      WHEN "key0" IS NULL
-      THEN 95494160
-      ELSE CAST(JSONB_OBJECT_FIELD_TEXT(CAST('{"a": 1882965758, "b''s": 753311768}' AS JSONB), CAST("key0" AS TEXT)) AS BIGINT)
-    END AS "hash_key0",
-    CASE
-      WHEN "cell" IS NULL
-      THEN 2364390
-      ELSE (
-        843733358 * CAST("cell" % 2147483579 AS BIGINT) + 472315391 * CAST("cell" % 2147483647 AS BIGINT) + 3458764515777522790
-      ) % 2147483579
-    END AS "hash_cell"
+    COUNT(*) AS "rows"
   FROM kept
   GROUP BY
     "unit",
@@ -108,11 +96,34 @@ WITH kept AS (
             ) * "hash_cell"
           ) % 2147483579
         ) % 2147483579 AS "fold1"
-      FROM cells
+      FROM (
+        SELECT
+          *,
+          CASE
+            WHEN "key0" IS NULL
+            THEN 95494160
+            ELSE CAST(JSONB_OBJECT_FIELD_TEXT(CAST('{"a": 1882965758, "b''s": 753311768}' AS JSONB), CAST("key0" AS TEXT)) AS BIGINT)
+          END AS "hash_key0",
+          CASE
+            WHEN "cell" IS NULL
+            THEN 2364390
+            ELSE (
+              843733358 * CAST("cell" % 2147483579 AS BIGINT) + 472315391 * CAST("cell" % 2147483647 AS BIGINT) + 3458764515777522790
+            ) % 2147483579
+          END AS "hash_cell"
+        FROM cells
+        ORDER BY
+          "unit"
+        OFFSET 0
+      ) AS level0
+      ORDER BY
+        "unit"
       OFFSET 0
-    ) AS level0
+    ) AS level1
+    ORDER BY
+      "unit"
     OFFSET 0
-  ) AS level1
+  ) AS level2
 )
 SELECT
   CAST(LEAST(

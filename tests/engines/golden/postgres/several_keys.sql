@@ -52,31 +52,7 @@ WITH kept AS (
     "key1",
     "key2",
     "key3",
-    COUNT(*) AS "rows",
-    CASE
-      WHEN "key0" IS NULL
-      THEN 95494160
-      ELSE CAST(JSONB_OBJECT_FIELD_TEXT(CAST('{"a": 1882965758, "b''s": 753311768}' AS JSONB), CAST("key0" AS TEXT)) AS BIGINT)
-    END AS "hash_key0",
-    CASE
-      WHEN "key1" IS NULL
-      THEN 2364390
-      ELSE (
-        843733358 * CAST("key1" % 2147483579 AS BIGINT) + 472315391 * CAST("key1" % 2147483647 AS BIGINT) + 3458764515777522790
-      ) % 2147483579
-    END AS "hash_key1",
-    CASE
-      WHEN "key2" IS NULL
-      THEN 95494160
-      ELSE CAST(CAST((
-        'x' || SUBSTRING(MD5('8:discreet key ' || CAST("key2" AS VARCHAR)) FROM 1 FOR 15)
-      ) AS BIT(60)) AS BIGINT) % 2147483579
-    END AS "hash_key2",
-    CASE
-      WHEN "key3" IS NULL
-      THEN 95494160
-      ELSE CAST(JSONB_OBJECT_FIELD_TEXT(CAST('{"false": 794791141, "true": 84478233}' AS JSONB), CAST("key3" AS TEXT)) AS BIGINT)
-    END AS "hash_key3"
+    COUNT(*) AS "rows"
   FROM kept
   GROUP BY
     "unit",
@@ -151,15 +127,54 @@ WITH kept AS (
                 ) * "hash_key1"
               ) % 2147483579
             ) % 2147483579 AS "fold1"
-          FROM pairs
+          FROM (
+            SELECT
+              *,
+              CASE
+                WHEN "key0" IS NULL
+                THEN 95494160
+                ELSE CAST(JSONB_OBJECT_FIELD_TEXT(CAST('{"a": 1882965758, "b''s": 753311768}' AS JSONB), CAST("key0" AS TEXT)) AS BIGINT)
+              END AS "hash_key0",
+              CASE
+                WHEN "key1" IS NULL
+                THEN 2364390
+                ELSE (
+                  843733358 * CAST("key1" % 2147483579 AS BIGINT) + 472315391 * CAST("key1" % 2147483647 AS BIGINT) + 3458764515777522790
+                ) % 2147483579
+              END AS "hash_key1",
+              CASE
+                WHEN "key2" IS NULL
+                THEN 95494160
+                ELSE CAST(CAST((
+                  'x' || SUBSTRING(MD5('8:discreet key ' || CAST("key2" AS VARCHAR)) FROM 1 FOR 15)
+                ) AS BIT(60)) AS BIGINT) % 2147483579
+              END AS "hash_key2",
+              CASE
+                WHEN "key3" IS NULL
+                THEN 95494160
+                ELSE CAST(JSONB_OBJECT_FIELD_TEXT(CAST('{"false": 794791141, "true": 84478233}' AS JSONB), CAST("key3" AS TEXT)) AS BIGINT)
+              END AS "hash_key3"
+            FROM pairs
+            ORDER BY
+              "unit"
+            OFFSET 0
+          ) AS level0
+          ORDER BY
+            "unit"
           OFFSET 0
-        ) AS level0
+        ) AS level1
+        ORDER BY
+          "unit"
         OFFSET 0
-      ) AS level1
+      ) AS level2
+      ORDER BY
+        "unit"
       OFFSET 0
-    ) AS level2
+    ) AS level3
+    ORDER BY
+      "unit"
     OFFSET 0
-  ) AS level3
+  ) AS level4
 )
 SELECT
   CAST(LEAST(

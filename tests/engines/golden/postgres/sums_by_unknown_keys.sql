@@ -88,18 +88,7 @@ WITH kept AS (
     COUNT("value1_there") AS "value1_n",
     COUNT("value2") AS "value2_n",
     SUM("value0") AS "sum0",
-    SUM("value1") AS "sum1",
-    (
-      CAST(CAST((
-        'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
-      ) AS BIT(60)) AS BIGINT) % 2147483579 + CASE
-        WHEN "key0" IS NULL
-        THEN 95494160
-        ELSE CAST(CAST((
-          'x' || SUBSTRING(MD5('8:discreet key ' || CAST("key0" AS VARCHAR)) FROM 1 FOR 15)
-        ) AS BIT(60)) AS BIGINT) % 2147483579
-      END + 3458764514357408252
-    ) % 2147483579 AS "mixed"
+    SUM("value1") AS "sum1"
   FROM kept
   GROUP BY
     "unit",
@@ -117,7 +106,25 @@ WITH kept AS (
         ) * "mixed"
       ) % 2147483579, "key0"
     ) AS "rank"
-  FROM pairs
+  FROM (
+    SELECT
+      *,
+      (
+        CAST(CAST((
+          'x' || SUBSTRING(MD5('8:discreet unit ' || CAST("unit" AS VARCHAR)) FROM 1 FOR 15)
+        ) AS BIT(60)) AS BIGINT) % 2147483579 + CASE
+          WHEN "key0" IS NULL
+          THEN 95494160
+          ELSE CAST(CAST((
+            'x' || SUBSTRING(MD5('8:discreet key ' || CAST("key0" AS VARCHAR)) FROM 1 FOR 15)
+          ) AS BIT(60)) AS BIGINT) % 2147483579
+        END + 3458764514357408252
+      ) % 2147483579 AS "mixed"
+    FROM pairs
+    ORDER BY
+      "unit"
+    OFFSET 0
+  ) AS level0
 )
 SELECT
   CAST(LEAST(
