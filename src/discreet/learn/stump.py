@@ -151,7 +151,7 @@ class Stump(Classifying, PrivateEstimator):
         return found
 
     def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
-        """Refused: whoever asks for sums would leave the choice unpaid."""
+        """Refused: code that plans noise for sums would leave the choice unpaid."""
         raise BadParameter(
             "model", "a Stump", "it releases a choice among rules, and no sums with Gaussian noise",
             "fit it on its own, or take another model here",
