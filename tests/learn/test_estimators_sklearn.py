@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sklearn.base import clone
 
-from discreet.learn import PCA, BinnedNB, GaussianNB, KMeans, Moments, StandardScaler
+from discreet.learn import PCA, BinnedNB, GaussianNB, KMeans, Moments, StandardScaler, Stump
 from tests.learn.test_sklearn import ACCOUNT, CLASSIFIER, EVERY, list_surprises, open_budget
 
 SHARED: dict[str, Any] = {"epsilon": 8, "delta": 1e-5, "bounds": (-10, 10)}
@@ -14,6 +14,7 @@ SCALER = {"check_estimator_sparse_array": SPARSE, "check_estimator_sparse_matrix
 MODELS: list[tuple[Any, dict[str, str]]] = [
     (BinnedNB(**SHARED, classes=(0, 1)), CLASSIFIER),
     (GaussianNB(**SHARED, classes=(0, 1)), CLASSIFIER),
+    (Stump(**SHARED, classes=(0, 1)), CLASSIFIER),
     (PCA(1, **SHARED), {}),
     (StandardScaler(**SHARED), SCALER),
     (StandardScaler(bounds=(-10, 10)), SCALER),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.learn.naive_bayes import BinnedNB, GaussianNB
     from discreet.learn.records import Records
     from discreet.learn.selection import Selected, select
+    from discreet.learn.stump import Stump
     from discreet.learn.training import PrivateTrainer
 
 __getattr__, __dir__ = export_lazily(
@@ -35,6 +36,7 @@ __getattr__, __dir__ = export_lazily(
         "discreet.learn.naive_bayes": "BinnedNB GaussianNB",
         "discreet.learn.records": "Records",
         "discreet.learn.selection": "Selected select",
+        "discreet.learn.stump": "Stump",
         "discreet.learn.training": "PrivateTrainer",
     },
 )
@@ -60,6 +62,7 @@ __all__ = [
     "Ridge",
     "Selected",
     "StandardScaler",
+    "Stump",
     "release_metrics",
     "select",
 ]

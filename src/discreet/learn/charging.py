@@ -20,12 +20,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from math import inf
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
-from discreet._numbers import Number, ceil_digits, format_up, read_decimal, read_positive, sqrt_up, to_rational
+from discreet._numbers import (
+    Number,
+    ceil_digits,
+    format_up,
+    read_decimal,
+    read_positive,
+    smallest_where,
+    sqrt_up,
+    to_rational,
+)
 from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at
 from discreet.accounting.currencies import Pure, Receipt, certified_epsilon
 from discreet.errors import BadParameter
@@ -36,8 +46,9 @@ from discreet.ledger.account import Account, CachedAnswer
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.memory import MemoryAccount, create_budget
+from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.gaussian import Gaussian, exact_mu
-from discreet.noise import SYSTEM, Bits
+from discreet.noise import SYSTEM, Bits, SelectionRule
 from discreet.query.record import LedgerReference
 from discreet.session.charging import ChargeTerms
 from discreet.session.executor import SEEDED, RunOptions
@@ -101,6 +112,10 @@ class FitPlan:
         """What will have happened once the model is fitted."""
         return make_event(self.vectors, self.noises)
 
+    def describe_noise(self) -> dict[str, str]:
+        """Return what is random, as plain values."""
+        return {name: str(noise.sigma) for name, noise in self.noises.items()}
+
     @cached_property
     def charge(self) -> Fraction:
         """What it costs, in the account's currency."""
@@ -118,6 +133,24 @@ class FitPlan:
         if self.payer is None:
             return MemoryAccount(create_budget(self.terms.limit, self.terms.certified_delta, Pure()))
         return self.payer.account if isinstance(self.payer, Session) else self.payer
+
+
+@dataclass(frozen=True)
+class ChoicePlan(FitPlan):
+    """A choice by scores that one unit moves by at most `max_rows`, instead of noisy vectors; and its cost."""
+
+    choice: Exponential
+    max_rows: int
+    monotone: bool  # whether a unit moves all scores in the same direction
+
+    @cached_property
+    def event(self) -> Composition:
+        """What will have happened once the choice is made."""
+        return compose(self.choice.event(self.max_rows, monotone=self.monotone))
+
+    def describe_noise(self) -> dict[str, str]:
+        """As in `FitPlan`."""
+        return {"choice": f"{self.choice.rule.value} at {self.choice.rate}"}
 
 
 def make_event(vectors: Sequence[NoisyVector], noises: Mapping[str, Gaussian]) -> Composition:
@@ -141,6 +174,18 @@ def make_terms(epsilon: Number | None, delta: Number | None, payer: Payer, what:
         raise BadParameter("delta", shown, f"{what} draws Gaussian noise, which has no pure ε", "give delta=1e-6, say")
     point = read_decimal(delta, "delta")
     return ChargeTerms(Pure(), point, point, exact, Fraction(0))
+
+
+def make_choice_terms(epsilon: Number | None, delta: Number | None, payer: Payer, what: str) -> ChargeTerms:
+    """Return how the account charges a fit that is ε-private without a δ, and the most that it may cost."""
+    if epsilon is None:
+        raise BadParameter("epsilon", "missing", f"{what} has a cost", "give epsilon=0.1, for example")
+    if isinstance(payer, Session):
+        return ChargeTerms.of_pure(payer, epsilon)
+    exact = read_positive(epsilon, "epsilon")
+    if payer is not None and not payer.budget.currency.counts_epsilon:
+        return _make_account_terms(exact, delta, payer)
+    return ChargeTerms(Pure(), Fraction(0), Fraction(0), exact, Fraction(0))
 
 
 def _is_own_delta(session: Session, delta: Number) -> bool:
@@ -183,6 +228,33 @@ def plan_fit(vectors: Sequence[NoisyVector], terms: ChargeTerms, payer: Payer) -
         slack *= 1 + Fraction(1, 10**SIGMA_DIGITS)  # the curve is certified from above, in doubles
 
 
+def plan_choice(max_rows: int, neighbours: Neighbours, terms: ChargeTerms, payer: Payer) -> ChoicePlan:
+    """Give a choice by counts of records the steepest rate that may be spent. No row is read.
+
+    A count moves by at most `max_rows` with one unit; all counts in the same direction if the unit is added or removed.
+    Where ε is counted, permute-and-flip is at least as good as the exponential mechanism at the same ε [MS20]; elsewhere the
+    latter costs less.
+
+    >>> plan_choice(1, Neighbours.ADD_REMOVE, make_choice_terms(0.1, None, None, "a choice"), None).choice
+    Exponential(rate=Fraction(1, 10), rule=<SelectionRule.PERMUTE_AND_FLIP: 'permute-and-flip'>)
+    """
+    monotone = neighbours is Neighbours.ADD_REMOVE
+
+    def make(epsilon: Fraction) -> ChoicePlan:
+        rule = SelectionRule.PERMUTE_AND_FLIP if terms.currency.counts_epsilon else SelectionRule.EXPONENTIAL
+        choice = Exponential.for_epsilon(epsilon, max_rows, rule, monotone=monotone)
+        return ChoicePlan((), {}, terms, payer, 0.0, choice, max_rows, monotone)
+
+    if terms.currency.counts_epsilon:
+        return make(terms.limit)
+    scale = smallest_where(lambda scale: make(1 / Fraction(scale)).charge <= terms.limit, 1.0, 2.0**-20)
+    if scale == inf:
+        raise BadParameter(
+            "account", f"kept in {terms.currency.name}", "a choice has no cost in it", "open an account in zcdp"
+        )
+    return make(1 / Fraction(scale))
+
+
 def find_mu_squared(terms: ChargeTerms) -> Fraction:
     """Return μ² of the least noise that costs no more than the limit."""
     if terms.certified_delta:
@@ -219,7 +291,7 @@ class Fit:
             "features": self.features.describe(),
             "target": target,
             "max_rows": self.records.max_rows,
-            "noise": {name: str(noise.sigma) for name, noise in self.plan.noises.items()},
+            "noise": self.plan.describe_noise(),
         }
 
     def read_and_compute(self, bits: Bits | None) -> Released:

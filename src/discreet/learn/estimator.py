@@ -163,7 +163,7 @@ class PrivateEstimator(ABC):
         records = to_records(X, y)
         declared = self._declare(records)
         records.check(declared.features, declared.target)
-        return records, declared, self._plan(declared, self._list_vectors(declared))
+        return records, declared, self._make_plan(declared)
 
     def _keep(self, declared: Declaration, fitted: Fitted) -> None:
         self._declared_features, self._declared_target = declared.features, declared.target
@@ -184,13 +184,15 @@ class PrivateEstimator(ABC):
     @property
     def plan(self) -> FitPlan:
         """The noise and the cost of a fit, before it: nothing is charged and no row is read."""
-        declared = self._declare(None)
-        return self._plan(declared, self._list_vectors(declared))
+        return self._make_plan(self._declare(None))
 
     @property
     def cost(self) -> Cost:
         """What a fit will cost: ε at δ, and what remains of the account's budget. Nothing is charged."""
         return self.plan.cost
+
+    def _make_plan(self, declared: Declaration) -> FitPlan:
+        return self._plan(declared, self._list_vectors(declared))
 
     def _plan(self, declared: Declaration, vectors: Sequence[NoisyVector]) -> FitPlan:
         what = f"{type(self).__name__}"

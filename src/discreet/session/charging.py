@@ -26,6 +26,14 @@ MAX_NOISE_FACTOR = 2.0**50
 """Noise beyond this factor is useless: nothing remained to pay for less."""
 
 
+def check_least_epsilon(session: Session, epsilon: Number) -> Fraction:
+    """Return an ε; refuse one that the session's policy does not allow."""
+    exact, least = read_positive(epsilon, "epsilon"), session.table.least_epsilon
+    if exact < least:
+        raise make_least_epsilon_error("epsilon", exact, least)
+    return exact
+
+
 @dataclass(frozen=True, slots=True)
 class ChargeTerms:
     """How an account charges a plan, and the most that the plan may cost."""
@@ -57,10 +65,7 @@ class ChargeTerms:
         `delta` is that of the certified point, if the account is a pure one: unless given, as large a share of the account's
         δ as `epsilon` is of its ε. `what` says in an error what draws the noise: "a tabulation".
         """
-        budget, exact = session.account.budget, read_positive(epsilon, "epsilon")
-        least = session.table.least_epsilon
-        if exact < least:
-            raise make_least_epsilon_error("epsilon", exact, least)
+        budget, exact = session.account.budget, check_least_epsilon(session, epsilon)
         if not budget.currency.counts_epsilon:
             if delta is not None:
                 raise BadParameter("delta", delta, "the account has its own, which cannot be changed", "leave it out")
@@ -73,6 +78,11 @@ class ChargeTerms:
                 "open the account with a δ such as 1e-6, or with a currency such as zcdp",
             )  # fmt: skip
         return cls.of(exact, exact_delta, session)
+
+    @classmethod
+    def of_pure(cls, session: Session, epsilon: Number) -> "ChargeTerms":
+        """Return the terms of a plan that is ε-private without a δ."""
+        return cls.of(check_least_epsilon(session, epsilon), 0, session)
 
     def compute_charge(self, event: Composition) -> Fraction | float:
         """Return what a plan costs."""

@@ -1,5 +1,8 @@
 """What one record adds to a step's sum: an integer vector of norm at most 2³⁰, whoever else is there."""
 
+from fractions import Fraction
+from math import isqrt
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,7 +11,16 @@ from torch import nn
 
 from discreet.learn.training import bookkeeping, quantise
 from discreet.learn.training.bookkeeping import GradientModel, check_bookkeeping
-from discreet.learn.training.quantise import Dense, Factors, Positions, Total, clip_and_quantise
+from discreet.learn.training.quantise import (
+    Dense,
+    Factors,
+    FloatTotal,
+    Positions,
+    Total,
+    bound_float_error,
+    clip_and_quantise,
+    clip_factors,
+)
 from discreet.learn.training.rows import RowKind, TrainingRows
 from tests.learn.training.models import BOUND, CASES, F32, LOSS, make_mlp, make_summer, norm_squared, sum_of
 
@@ -276,3 +288,32 @@ def test_no_norm_that_is_no_number_passes():
     total = Total([6])
     total.add([whole], 2)
     assert total.take().tolist() == [0] * 6
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.booleans()), max_size=5),
+    st.sampled_from([1e-3, 1.0, 1e3]),
+    st.integers(0, 2**31),
+)
+def test_a_sum_of_floats_is_within_its_bound_of_the_real_sum(chunks, size, seed):
+    """Of clipped gradients as they are, products of two floats of a record, in rational numbers."""
+    source = torch.Generator().manual_seed(seed)
+    total, expected, width = FloatTotal([6, 4]), [Fraction(0)] * 10, 8
+    for count, wide in chunks:
+        inputs, outputs, dense = (torch.randn(width, n, generator=source) * size for n in (3, 2, 4))
+        valid = torch.arange(width) < count - 1  # the last record does not count
+        dense[valid.logical_not()] = torch.nan
+        gradients = [Factors(inputs, outputs), Dense(dense)]
+        total.add(gradients, 1.0, valid, count, wide)
+        norms = torch.stack([each.squared_norms() for each in gradients]).sum(0).sqrt()
+        factors = clip_factors(norms, 1.0, valid & torch.isfinite(norms))[:count].to(torch.float32)
+        for row in factors.nonzero().flatten().tolist():
+            scaled, own = (outputs[row] * factors[row]).tolist(), factors[row].item()
+            terms = [Fraction(a) * Fraction(b) for a in scaled for b in inputs[row].tolist()]
+            terms += [Fraction(own) * Fraction(each) for each in dense[row].tolist()]
+            expected = [a + b for a, b in zip(expected, terms, strict=True)]
+    narrow = sum(not wide for _, wide in chunks)
+    off = [Fraction(a) - b * 2**30 for a, b in zip(total.take().tolist(), expected, strict=True)]
+    steps = bound_float_error(width, narrow) * 2**30 + (narrow + 1) * (isqrt(len(off)) + 1)
+    assert sum(each * each for each in off) <= steps * steps

@@ -15,7 +15,7 @@ norm of a contribution is checked in whole numbers, whatever computed it.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -26,10 +26,10 @@ from torch import Tensor, nn
 from discreet.learn.training.quantise import (
     Dense,
     Factors,
+    FloatTotal,
     Gradient,
     Positions,
     Total,
-    add_clipped_floats,
     clip_and_quantise,
     gather_rows,
     list_blocks,
@@ -174,12 +174,11 @@ class GradientModel:
             wholes, count = clip_and_quantise(found, self.clip, chunk.valid), chunk.count
         return lambda: total.add(wholes, count)
 
-    def prepare_floats(self, totals: Sequence[Tensor], chunk: Chunk, wide: bool) -> Callable[[], None]:
-        """Compute a chunk's gradients; return what adds the sum of the clipped ones, in units of the clip norm, to the parts
-        of a vector of doubles."""
+    def prepare_floats(self, total: FloatTotal, chunk: Chunk, wide: bool) -> Callable[[], None]:
+        """Compute a chunk's gradients; return what adds the sum of the clipped ones to a total."""
         with torch.no_grad():
             found = self.gradients(chunk.features, chunk.targets, chunk.count)
-        return lambda: add_clipped_floats(found, self.clip, chunk.valid, chunk.count, totals, wide)
+        return lambda: total.add(found, self.clip, chunk.valid, chunk.count, wide)
 
     def _note_use(self, layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         if not output.requires_grad:
@@ -336,7 +335,7 @@ def check_bookkeeping(gradients: GradientModel, features: Tensor, targets: Tenso
     ones = torch.ones(len(features), dtype=torch.float64)
     with torch.no_grad():
         for part, each in zip(gradients.split_parts(total), gradients.gradients(features, targets), strict=True):
-            each.add_floats(ones, part, wide=True)
+            part += each.sum_floats(ones, wide=True)
     plain = copy.deepcopy(gradients.model)
     for layer in plain.modules():
         layer._forward_hooks.clear()

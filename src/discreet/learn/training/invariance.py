@@ -54,11 +54,13 @@ def check_invariance(gradients: GradientModel, kind: RowKind, rows: int) -> str 
         moved = _run(gradients, chunk, features.roll(shift, 0), targets.roll(shift, 0), everyone)
         if not all(torch.equal(a.roll(shift, 0), b) for a, b in zip(base, moved, strict=True)):
             return "the gradient of a row depends on its place in a chunk"
+        del moved  # before the next ones are computed
     for row in range(FILLED if rows > ALL_SHIFTS else 0):
         same = torch.full((rows,), row)
         filled = _run(gradients, chunk, features[same], targets[same], everyone)
         if not all(torch.equal(a[same], b) for a, b in zip(base, filled, strict=True)):
             return "the gradient of a row depends on its place in a chunk"
+        del filled
     for beside, same_rows in _list_neighbours(kind, rows, features, targets):
         try:
             changed = _run(gradients, chunk, *beside, everyone)
@@ -66,6 +68,7 @@ def check_invariance(gradients: GradientModel, kind: RowKind, rows: int) -> str 
             continue
         if not all(torch.equal(a[same_rows], b[same_rows]) for a, b in zip(base, changed, strict=True)):
             return "the gradient of a row depends on the other rows"
+        del changed
     for few in {1, rows - 1}:
         alone = _run(gradients, chunk, features[:few], targets[:few], everyone[:few])
         if not all(torch.equal(a[:few], b[:few]) for a, b in zip(base, alone, strict=True)):
@@ -130,7 +133,8 @@ def _list_neighbours(
 
 
 def _run(gradients: GradientModel, chunk: Chunk, features: Tensor, targets: Tensor, valid: Tensor) -> list[Tensor]:
-    """Everything that is computed for each record, up to its contribution."""
+    """Everything that is computed for each record, up to its contribution. What the model computes is copied, as it may keep
+    a tensor and overwrite it in the next call; contributions are new tensors."""
     chunk.fill(features, targets, valid)
     with torch.no_grad():
         found = gradients.gradients(chunk.features, chunk.targets, chunk.count)
@@ -138,5 +142,5 @@ def _run(gradients: GradientModel, chunk: Chunk, features: Tensor, targets: Tens
         tensors += [each.squared_norms() for each in found]
         if not gradients.sums_floats:
             wholes = clip_and_quantise(found, gradients.clip, chunk.valid)
-            tensors += [tensor.clone() for each in wholes for tensor in (*each.tensors(), each.bound_squared_norms())]
+            tensors += [tensor for each in wholes for tensor in (*each.tensors(), each.bound_squared_norms())]
     return tensors

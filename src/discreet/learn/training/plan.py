@@ -79,13 +79,13 @@ class Schedule:
     def sensitivity(self) -> int:
         """How far one record moves the integers of a step, in length: 2³⁰ grid steps for exact sums.
 
-        Sums of floats differ from the real sums by `bound_float_error` on both sides, and rounding them to the grid by one
-        step for each coordinate.
+        Sums of floats differ from the real sums by `bound_float_error` on both sides, and by less than one step for each
+        coordinate where they are rounded to the grid: each narrow chunk, and the sum of the others.
         """
         if self.sums == "exact":
             return 1 << GRID_BITS
         growth = 1 + 2 * bound_float_error(self.chunk, self.narrow_chunks)
-        return ceil(growth * (1 << GRID_BITS)) + 2 * (isqrt(self.parameters) + 1)
+        return ceil(growth * (1 << GRID_BITS)) + 2 * (self.narrow_chunks + 1) * (isqrt(self.parameters) + 1)
 
     def event_at(self, noise: Fraction, steps: int | None = None) -> Composition:
         """Return the event of the paid steps, or of so many, at a noise multiplier."""

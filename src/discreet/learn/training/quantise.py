@@ -65,8 +65,8 @@ class Gradient(ABC):
         """Return the floats of each record, for comparisons."""
 
     @abstractmethod
-    def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
-        """Add Σ factor·g of the first rows to a vector of doubles; the sum within a chunk is in doubles too if `wide`."""
+    def sum_floats(self, factors: Tensor, wide: bool) -> Tensor:
+        """Return Σ factor·g of the first rows as one vector; the sum is in doubles if `wide`."""
 
 
 class Whole(ABC):
@@ -86,7 +86,7 @@ class Whole(ABC):
 
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return the integers of each record, for comparisons."""
+        """Return the integers of each record, for comparisons: tensors that nothing else holds."""
 
 
 FLUSH_RECORDS = 1 << 21
@@ -165,15 +165,44 @@ def clip_and_quantise(gradients: list[Gradient], clip: float, valid: Tensor) -> 
     return wholes
 
 
-def add_clipped_floats(
-    gradients: list[Gradient], clip: float, valid: Tensor, count: int, totals: Sequence[Tensor], wide: bool
-) -> None:
-    """Add the sum of the first rows' clipped gradients, in units of the clip norm, to vectors of doubles. See
-    `bound_float_error`."""
-    norms = torch.stack([each.squared_norms() for each in gradients]).sum(0).sqrt()
-    factors = clip_factors(norms, clip, valid & torch.isfinite(norms))[:count]
-    for each, total in zip(gradients, totals, strict=True):
-        each.add_floats(factors, total, wide)
+class FloatTotal:
+    """A sum of clipped gradients that is rounded to the grid. See `bound_float_error`.
+
+    Sums of chunks in the model's own floats are rounded one by one and added as integers; those in doubles are added up
+    first. Rounding is toward zero, by less than a step each time.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = list(sizes)
+        self._integers = torch.empty(sum(sizes), dtype=torch.int64)
+        self._parts = self._integers.split(self._sizes)
+        self._empty = [True] * len(self._parts)
+        self._doubles: tuple[Tensor, ...] | None = None
+
+    def add(self, gradients: list[Gradient], clip: float, valid: Tensor, count: int, wide: bool) -> None:
+        """Add the sum of the clipped gradients of the first rows of a chunk."""
+        norms = torch.stack([each.squared_norms() for each in gradients]).sum(0).sqrt()
+        factors = clip_factors(norms, clip, valid & torch.isfinite(norms))[:count].mul_(2.0**GRID_BITS)
+        for place, each in enumerate(gradients):
+            found = each.sum_floats(factors, wide)
+            if found.dtype is torch.float64:
+                if self._doubles is None:
+                    self._doubles = torch.zeros(sum(self._sizes), dtype=torch.float64).split(self._sizes)
+                self._doubles[place].add_(found)
+            elif self._empty[place]:
+                self._parts[place].copy_(found)
+                self._empty[place] = False
+            else:
+                self._parts[place].add_(found.to(torch.int64))
+
+    def take(self) -> Tensor:
+        """Return the sum on the grid."""
+        for place, part in enumerate(self._parts):
+            if self._empty[place]:
+                part.zero_()
+            if self._doubles is not None:
+                part.add_(self._doubles[place].to(torch.int64))
+        return self._integers
 
 
 def bound_float_error(chunk: int, narrow_chunks: int) -> Fraction:
@@ -182,6 +211,7 @@ def bound_float_error(chunk: int, narrow_chunks: int) -> Fraction:
     A contribution cᵢ is the exact product of two floats of one record, of norm at most 1. A sum of P terms in any order is
     off by at most γ·Σ|cᵢⱼ| in coordinate j, hence by γ·P in length, where γ = (P + 2)u/(1 − (P + 2)u): u = 2⁻²⁴ in the first
     `narrow_chunks` chunks, 2⁻⁵³ in the others, whose results are added up in doubles, K·u·B in length [Hig02, ch. 3-4].
+    Rounding to the grid is not part of it.
 
     >>> float(bound_float_error(64, 5)) < 0.0014
     True
@@ -278,10 +308,10 @@ class Dense(Gradient):
             bounds[part] = bound_squares(whole[part].to(torch.float64))
         return WholeDense(whole, bounds)
 
-    def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
+    def sum_floats(self, factors: Tensor, wide: bool) -> Tensor:
         """As in `Gradient`."""
         dtype, count = torch.float64 if wide else self.values.dtype, len(factors)
-        total += factors.to(self.values.dtype).to(dtype) @ zero_unused(self.values[:count], factors).to(dtype)
+        return factors.to(self.values.dtype).to(dtype) @ zero_unused(self.values[:count], factors).to(dtype)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
@@ -338,11 +368,12 @@ class Rows(Gradient):
         values = _truncate(self.values, (factors * 2.0**GRID_BITS).to(self.values.dtype), keep)
         return WholeRows(values, bound_squares(values), self.places, self.rows)
 
-    def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
-        """As in `Gradient`."""
+    def sum_floats(self, factors: Tensor, wide: bool) -> Tensor:
+        """As in `Gradient`, always in doubles."""
         count = len(factors)
         scaled = zero_unused(self.values[:count].to(torch.float64) * factors[:, None, None], factors)
-        total.view(self.rows, -1).index_add_(0, self.places[:count].flatten(), scaled.flatten(0, 1))
+        total = torch.zeros(self.rows, scaled.shape[2], dtype=torch.float64)
+        return total.index_add_(0, self.places[:count].flatten(), scaled.flatten(0, 1)).flatten()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
@@ -360,10 +391,6 @@ class WholeRows(WholeDense):
         """As in `Whole`. The sum is dense: which rows were touched shows nowhere."""
         values = self.values[:count].flatten(0, 1).to(torch.int64)
         total.integers.view(self.rows, -1).index_add_(0, self.places[:count].flatten(), values)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """As in `Whole`."""
-        return self.places, self.values, self.bounds
 
 
 def gather_rows(places: Tensor, gradients: Tensor, rows: int) -> Rows:
@@ -405,12 +432,11 @@ class Factors(Gradient):
         outputs = _truncate(self.outputs.to(torch.float64), 2.0**GRID_BITS * factors * unit, keep)
         return WholeFactors(inputs, outputs)
 
-    def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
+    def sum_floats(self, factors: Tensor, wide: bool) -> Tensor:
         """As in `Gradient`."""
         count, dtype = len(factors), torch.float64 if wide else self.outputs.dtype
         outputs = zero_unused(self.outputs[:count] * factors[:, None].to(self.outputs.dtype), factors).to(dtype)
-        product = outputs.T @ zero_unused(self.activations[:count], factors).to(dtype)
-        total += product.flatten()
+        return (outputs.T @ zero_unused(self.activations[:count], factors).to(dtype)).flatten()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""
@@ -459,12 +485,12 @@ class Positions(Gradient):
         outputs = _zero_rows(self.outputs.to(torch.float64) * scale[:, None, None], keep).trunc_()
         return WholePositions(self.inputs, outputs)
 
-    def add_floats(self, factors: Tensor, total: Tensor, wide: bool) -> None:
+    def sum_floats(self, factors: Tensor, wide: bool) -> Tensor:
         """As in `Gradient`, always in doubles. Sums of floats do not use it: a record's own terms may cancel out."""
         count = len(factors)
         outputs = zero_unused(self.outputs[:count] * factors[:, None, None].to(self.outputs.dtype), factors)
         product = outputs.to(torch.float64).flatten(0, 1).T @ self.activations[:count].to(torch.float64).flatten(0, 1)
-        total += product.flatten()
+        return product.flatten()
 
     def tensors(self) -> tuple[Tensor, ...]:
         """As in `Gradient`."""

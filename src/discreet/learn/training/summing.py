@@ -24,7 +24,7 @@ from discreet.errors import BadParameter, DiscreetError
 from discreet.learn.training import SETTING
 from discreet.learn.training.bookkeeping import GradientModel
 from discreet.learn.training.invariance import check_invariance
-from discreet.learn.training.quantise import GRID_BITS
+from discreet.learn.training.quantise import FloatTotal
 from discreet.learn.training.rows import Chunk, RowKind, TrainingRows
 from discreet.noise.bits import Ints
 
@@ -142,15 +142,14 @@ class LocalSummer:
 
     def _sum_floats(self, rows: TrainingRows, places: Ints) -> Ints:
         """Sum as floats and round to the grid. The bound on the error is part of the sensitivity."""
-        total = torch.zeros(self.gradients.size, dtype=torch.float64)
-        parts = self.gradients.split_parts(total)
+        total = FloatTotal(self.gradients.part_sizes)
         for number, start in enumerate(range(0, len(places), self._rows_per_chunk)):
             is_wide = number >= self.narrow_chunks
             add_without_errors(
                 rows, self._chunk, places[start : start + self._rows_per_chunk],
-                lambda again, is_wide=is_wide: self.gradients.prepare_floats(parts, self._chunk, is_wide or again),  # type: ignore[misc]
+                lambda again, is_wide=is_wide: self.gradients.prepare_floats(total, self._chunk, is_wide or again),  # type: ignore[misc]
             )  # fmt: skip
-        return np.asarray(total.mul_(2.0**GRID_BITS).round_().to(torch.int64).numpy())
+        return np.asarray(total.take().numpy())
 
 
 def add_without_errors(

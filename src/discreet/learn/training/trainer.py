@@ -60,7 +60,7 @@ from discreet.ledger.account import CachedAnswer
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.mechanisms._additive_noise import add_saturating
-from discreet.noise import SYSTEM, Bits
+from discreet.noise import SYSTEM, Bits, rounded_gaussian
 from discreet.noise.bits import Ints
 from discreet.query.record import LedgerReference
 from discreet.query.schema import ROW
@@ -410,7 +410,7 @@ def _measure(work: Callable[[], Any]) -> float:
 
 
 def _draw_noise(plan: TrainingPlan, bits: Bits) -> Ints:
-    return np.asarray(plan.mechanism.release(np.zeros(plan.schedule.parameters, np.int64), bits))
+    return rounded_gaussian(plan.mechanism.sigma, plan.schedule.parameters, bits)
 
 
 class _Run:
