@@ -150,6 +150,7 @@ CODE_FAULTS = [
     Fault("region", '"11", "21"', '"11", "31"', "in region 'coast'"),
     Fault("region of levels", 'state = ["2"]', "state = 2", "in region 'inland'"),
 ]  # fmt: skip
+OWN_FAULTS = {"flat": SOURCE_FAULTS, "levels": LEVEL_FAULTS, "codes": CODE_FAULTS}
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +186,7 @@ def refuse(place: Path, faults: tuple[Fault, ...], kind: str) -> list[str]:
 
 
 def list_faults(kind: str) -> list[Fault]:
-    return [*SOURCE_FAULTS, *{"flat": [], "levels": LEVEL_FAULTS, "codes": CODE_FAULTS}[kind]]
+    return SOURCE_FAULTS if kind == "flat" else [*SOURCE_FAULTS, *OWN_FAULTS[kind]]
 
 
 def are_independent(one: Fault, other: Fault) -> bool:
@@ -229,7 +230,7 @@ KINDS = ["flat", "levels", "codes"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_alone_is_refused_for_itself_alone(place: Path, kind: str) -> None:
     assert refuse(place, (), kind) == []
-    for fault in SOURCE_FAULTS if kind == "flat" else LEVEL_FAULTS:
+    for fault in OWN_FAULTS[kind]:
         problems = refuse(place, (fault,), kind)
         assert len(problems) == fault.problems, (fault.part, problems)
         assert any(fault.said in problem for problem in problems), (fault.part, problems)
