@@ -407,6 +407,10 @@ _ROUNDING_TOLERANCE = 1 + Fraction(1, 1 << 40)
 """A root that was rounded, such as sqrt(2) as a double, is no contradiction."""
 
 
+CONDITIONAL = "Conditional: "
+"""What the sentence on a conditional guarantee begins with, wherever it is said. Published files hold it: it stays."""
+
+
 def describe_conditional(invariants: Sequence[Invariant]) -> str:
     """Say that a guarantee is conditional, on what, and why. `verify` compares the sentences word by word, so they stay.
 
@@ -415,7 +419,7 @@ def describe_conditional(invariants: Sequence[Invariant]) -> str:
     """
     reasons = " ".join(f"Why the {each.counts} is public: {each.public.rstrip('.')}." for each in invariants)
     return (
-        f"Conditional: this holds only among data sets with the same {describe_condition(invariants)}, which is public and "
+        f"{CONDITIONAL}this holds only among data sets with the same {describe_condition(invariants)}, which is public and "
         f"not protected. {reasons} Two data sets that agree on it and differ in m units are as far apart as group privacy "
         "for m units says; about data sets that do not agree on it, nothing is guaranteed."
     )

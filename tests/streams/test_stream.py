@@ -466,6 +466,8 @@ def test_rows_without_an_identity_are_refused(folder: Path) -> None:
         ({"every": "hour"}, "every is 'hour': day holds dates"),
         ({"every": "month", "start": "2026-03-02"}, "a month begins with its first day"),
         ({"start": "soon"}, "start is 'soon': not a date"),
+        ({"start": "9999-12-30"}, "start is 9999-12-30: 8 days later the calendar has ended"),
+        ({"start": "9999-12-01", "every": "month"}, "start is 9999-12-01: 8 months later the calendar has ended"),
         ({"steps": 5000}, "steps is 5000"),
         ({"at_most": 0}, "at_most"),
         ({"apart": 0}, "apart"),

@@ -364,6 +364,20 @@ def test_a_publication_needs_neither_budget_nor_data(people: Path, tmp_path: Pat
     assert (synthesize_publication(tables, rows=1000).codes == found.codes).all(), "the tabulation itself says the same"
 
 
+def test_rows_of_a_conditional_publication_say_so(people: Path, tmp_path: Path) -> None:
+    session = connect(people, neighbours="replace", invariants={"city": "The law says so."})
+    folder = tmp_path / "published"
+    folder.mkdir()
+    tables = discreet.tabulate(session, [("dept", "level")], epsilon=5)
+    Measurements.of(tables).write(folder)
+    paid = discreet.synthesize(session, ["dept", "level"], epsilon=5, rows=10)
+    for rows in (paid, synthesize_publication(tables, rows=10), synthesize_publication(folder, rows=10)):
+        [said] = [note for note in rows.guarantee if note.startswith("Conditional: ")]
+        assert "the same number of rows for each `city`" in said
+        rows.to_csv(tmp_path / "rows.csv")
+        assert said in json.loads((tmp_path / "rows.csv.json").read_text())["guarantee"]
+
+
 def test_what_is_no_publication_is_refused(people: Path, tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match="no such folder"):
         synthesize_publication(tmp_path / "none")

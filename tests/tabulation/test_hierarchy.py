@@ -162,6 +162,20 @@ def test_exact_tables_are_those_of_the_rows() -> None:
             assert table[place].tolist() == expected.reshape(-1).tolist()
 
 
+def test_tables_say_that_their_guarantee_is_conditional(tmp_path: Path) -> None:
+    """Whoever reads the result, or the description of the measurements alone, reads on what the guarantee depends."""
+    options = {"neighbours": Neighbours.REPLACE, "invariants": {"sex": "The law says so."}}
+    session = connect(make_rows(Random(1), 20), **options)
+    found = tabulate_hierarchy(session, read_hierarchy(), TABLES, tmp_path / "out", epsilon=5)
+    found.write()
+    read = HierarchyMeasurements.read(tmp_path / "out")
+    for notes in (found.list_notes(), read.notes, repr(found).splitlines()):
+        [said] = [note for note in notes if note.startswith("Conditional: ")]
+        assert "among data sets with the same number of rows for each `sex`" in said
+        assert "The law says so." in said
+    assert {*found.plan.list_notes()} <= {*found.list_notes()}  # and all else that is said of the plan
+
+
 # -- plans -----------------------------------------------------------------------------------------------------------------
 
 
@@ -183,6 +197,7 @@ def test_all_problems_of_a_hierarchy_are_listed_at_once() -> None:
         ({"county": ["11", "12"]}, "no level `state`"),
         ({"state": [1.5], "county": ["1"]}, "not labels"),
         (["11"], "one column per level"),
+        ({"state": ["1", "1"], "county": ["11", ""]}, "nodes of `county` are empty in row 2"),
     ],
 )
 def test_bad_lists_of_nodes_are_refused(nodes: Any, said: str) -> None:
@@ -196,6 +211,8 @@ def test_levels_may_be_columns_and_come_from_files(tmp_path: Path) -> None:
     assert (found.column, found.spine.sizes, found.leaves) == ("county", (1, 2, 3), ("001", "002", "003"))
     pandas.DataFrame({"code": CODES}).to_parquet(tmp_path / "nodes.parquet")
     assert Hierarchy.read(LEVELS, tmp_path / "nodes.parquet", column="geo", lengths=LENGTHS).leaves == tuple(CODES)
+    frame = pandas.DataFrame({"state": [1, 1, 2], "county": ["001", "002", "003"], "area": [1.5, 2.5, 3.5]})
+    assert Hierarchy.read("nation > state > county", frame).leaves == ("001", "002", "003")
     (tmp_path / "bad.csv").write_text("state,county\n01\n")
     with pytest.raises(SourceRefused, match="fields"):
         Hierarchy.read("nation > state > county", tmp_path / "bad.csv")

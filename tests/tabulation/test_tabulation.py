@@ -240,6 +240,16 @@ def test_a_refusal_of_errors_is_in_epsilon(people: Path) -> None:
         plan_tabulation(connect(people), [WantedTable("dept", error=Fraction(1, 1000))])
 
 
+def test_a_row_with_an_undeclared_key_counts_in_no_table_and_notes_say_so(people: Path) -> None:
+    counts, session = exact_counts(people), connect(people, keys={"dept": [*DEPTS], "city": ["x"]}, epsilon=5000)
+    found = tabulate(session, ["dept", "city", ()], epsilon=4000)  # the noise is 0 nearly surely
+    kept = [counts[dept, "x"] for dept in DEPTS]
+    assert found["dept"].estimate.round().tolist() == kept
+    assert found["total"].estimate.round() == sum(kept)
+    assert "a key that is not declared, in any column of the tables, counts in no table" in found.list_notes()[0]
+    assert "not declared" not in tabulate(session, [()], epsilon=1).list_notes()[0]  # no column, so all rows count
+
+
 def test_a_weight_that_buys_nothing_is_named(people: Path) -> None:
     light = WantedTable("dept", weight=1e-30)
     assert (

@@ -77,6 +77,8 @@ coast = ["11", "21"]
 inland = {state = ["2"], county = ["12"]}
 """
 NODES = "state,county\n1,11\n1,12\n2,21\n2,22\n"
+OF_CODES = LEVELS.replace('nodes = "nodes.csv"', 'nodes = "nodes.csv"\ncolumn = "county"\nlengths = [0, 1, 2]')
+CODES = "county\n11\n12\n21\n22\n"
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,10 @@ class Fault:
 SOURCE_FAULTS = [
     Fault("title", 'title = "People"', "title = 5", "title is 5"),
     Fault("key", 'title = "People"', 'title = "People"\nsuorce = "x"', "suorce is given"),
+    Fault(
+        "source", "people.parquet", "nowhere.parquet", "no such file",
+        hides=("unit", "where", "keys", "bounds", "invariant", "small", "column", "undeclared"),
+    ),
     Fault("unit", 'unit = "id"', 'unit = "idd"', "unit is 'idd': the source has no such column"),
     Fault("groups", "max_groups = 2", "max_groups = 0", "max_groups is 0"),
     Fault("neighbours", '"replace"', '"repalce"', "neighbours is 'repalce'"),
@@ -117,12 +123,15 @@ LEVEL_FAULTS = [
     Fault("overlap", "nation > state > county", "nation > state > county > state", "`state` is named twice", True),
     Fault("cycle", "1,12\n", "1,12\n2,12\n", "in more than one node of `state`", True),
     Fault("twice", "2,21\n", "2,21\n2,21\n", "listed twice", True),
-    Fault("rows", "2,22\n", "2,22,3\n", "not every row has as many fields", True, ("cycle", "twice", "region", "missing")),
+    Fault("label", "2,22\n", "2,22\n,41\n", "empty in row", True),
+    Fault("rows", "2,22\n", "2,22,3\n", "not every row has as many fields", True,
+          ("cycle", "twice", "label", "region", "missing")),
     Fault("missing", "state > county", "state > town > county", "no level `town`", True),
-    Fault("nodes", '"nodes.csv"', '"none.csv"', "none.csv", True, ("cycle", "twice", "region", "rows", "missing")),
+    Fault("nodes", '"nodes.csv"', '"none.csv"', "none.csv", True,
+          ("cycle", "twice", "label", "region", "rows", "missing")),
     Fault(
         "geo", "geo =", "goe =", "hierarchy.goe is given", True,
-        ("overlap", "missing", "cycle", "twice", "levels", "region", "by level", "stream"), 2,
+        ("overlap", "missing", "cycle", "twice", "label", "levels", "region", "by level", "stream"), 2,
     ),
     Fault("levels", 'levels = ["nation", "state"]', 'levels = ["nation", "stat"]', "on no such level"),
     Fault("by level", "county = 900", "count = 900", "'count': no level", problems=2),
@@ -130,6 +139,18 @@ LEVEL_FAULTS = [
     Fault("region of levels", 'state = ["2"]', "state = 2", "in region 'inland'"),
     Fault("stream", 'nodes = "', 'stream = "village"\nnodes = "', "'village': no level"),
 ]  # fmt: skip
+CODE_FAULTS = [
+    Fault("overlap", "nation > state > county", "nation > state > county > state", "`state` is named twice", True),
+    Fault("lengths", "[0, 1, 2]", "[0, 2, 1]", "lengths is [0, 2, 1]: levels overlap", True, ("long", "twice", "region")),
+    Fault("long", "12\n", "12\n123\n", "'123': not 0, 1 or 2 characters long", True),
+    Fault("twice", "21\n", "21\n21\n", "listed twice", True),
+    Fault("nodes", '"nodes.csv"', '"none.csv"', "none.csv", True, ("long", "twice", "region")),
+    Fault("code", 'column = "county"', 'column = "county_code"', "'county_code': not a column", hides=("source", "small")),
+    Fault("levels", 'levels = ["nation", "state"]', 'levels = ["nation", "stat"]', "on no such level"),
+    Fault("region", '"11", "21"', '"11", "31"', "in region 'coast'"),
+    Fault("region of levels", 'state = ["2"]', "state = 2", "in region 'inland'"),
+]  # fmt: skip
+OWN_FAULTS = {"flat": SOURCE_FAULTS, "levels": LEVEL_FAULTS, "codes": CODE_FAULTS}
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +166,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def refuse(place: Path, faults: tuple[Fault, ...], kind: str) -> list[str]:
     """Return the problems of a plan with these faults."""
-    text, nodes = HEAD + (FLAT if kind == "flat" else LEVELS), NODES
+    text, nodes = HEAD + {"flat": FLAT, "levels": LEVELS, "codes": OF_CODES}[kind], CODES if kind == "codes" else NODES
     for fault in faults:
         if fault.old in nodes:
             nodes = nodes.replace(fault.old, fault.new, 1)
@@ -165,7 +186,7 @@ def refuse(place: Path, faults: tuple[Fault, ...], kind: str) -> list[str]:
 
 
 def list_faults(kind: str) -> list[Fault]:
-    return SOURCE_FAULTS if kind == "flat" else [*SOURCE_FAULTS, *LEVEL_FAULTS]
+    return SOURCE_FAULTS if kind == "flat" else [*SOURCE_FAULTS, *OWN_FAULTS[kind]]
 
 
 def are_independent(one: Fault, other: Fault) -> bool:
@@ -203,13 +224,13 @@ def list_covers(kind: str) -> list[tuple[Fault, ...]]:
     return covers
 
 
-KINDS = ["flat", "levels"]
+KINDS = ["flat", "levels", "codes"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_alone_is_refused_for_itself_alone(place: Path, kind: str) -> None:
     assert refuse(place, (), kind) == []
-    for fault in SOURCE_FAULTS if kind == "flat" else LEVEL_FAULTS:
+    for fault in OWN_FAULTS[kind]:
         problems = refuse(place, (fault,), kind)
         assert len(problems) == fault.problems, (fault.part, problems)
         assert any(fault.said in problem for problem in problems), (fault.part, problems)

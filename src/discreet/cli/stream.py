@@ -235,7 +235,7 @@ def _print_series(series: "StreamSeries") -> None:
         print_styled(f"The last {MAX_ROWS} of {len(rows):,} rows; --json prints all.")
     if series.window is not None and series.window > 1:
         print_styled(
-            f"A window is named by its last step; the first {series.window - 1:,} have fewer than {series.window:,} steps."
+            f"A window is named by its last step; before step {series.window:,} it has fewer than {series.window:,} steps."
         )
     print_styled(
         f"{len(series.answers)} of {series.steps} steps. Each interval contains its count, as bounded, with probability "

@@ -314,12 +314,17 @@ def explain_cell_limits(unit: str, max_groups: int, max_rows: int, *, unique: bo
     return explain_limits(unit, limits, unique=unique)
 
 
+DECLARED_ALONE = "A row with a key that is not declared, in any column of the tables, counts in no table."
+"""What readers who add up tables must know: the total is of the rows whose keys are all declared."""
+
+
 def explain_cells(bounded: BoundedCells) -> str:
-    """Say in words what one unit can change in every table, and repeat the limits."""
+    """Say in words what one unit can change in every table, repeat the limits, and say which rows are left out."""
     table = bounded.table
     parts = [
         explain_change(table.unit, bounded.neighbours, bounded.max_change, bounded.weight, bounded.step),
         explain_cell_limits(table.unit, bounded.max_groups, bounded.max_rows, unique=table.unique),
     ]
     parts += [outside] if (outside := explain_outside(bounded)) else []
+    parts += [DECLARED_ALONE] if bounded.query.groups else []
     return " ".join([*parts, *([ADJUSTED_POLICY_NOTE] if table.adjusted_after_looking else [])])

@@ -5,6 +5,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Literal, TypeAlias
 
 from discreet.errors import BadParameter
+from discreet.formats import count_things
 from discreet.query.schema import Kind, parse_moment
 
 Every: TypeAlias = Literal["hour", "day", "week", "month"]
@@ -41,11 +42,15 @@ class Schedule:
         return cls(every, found)
 
     def moment(self, steps: int) -> datetime:
-        """Return when so many steps have passed."""
-        if self.every == MONTH:
-            years, month = divmod(self.start.month - 1 + steps, 12)
-            return self.start.replace(year=self.start.year + years, month=month + 1)
-        return self.start + steps * LENGTHS[self.every]
+        """Return when so many steps have passed. Refuse what lies behind the end of the calendar, the year 9999."""
+        try:
+            if self.every == MONTH:
+                years, month = divmod(self.start.month - 1 + steps, 12)
+                return self.start.replace(year=self.start.year + years, month=month + 1)
+            return self.start + steps * LENGTHS[self.every]
+        except (OverflowError, ValueError):
+            reason = f"{count_things(steps, self.every)} later the calendar has ended"
+            raise BadParameter("start", self.format(self.start), reason, "begin earlier, or take fewer steps") from None
 
     def period(self, step: int) -> tuple[datetime, datetime]:
         """Return when a step begins, and when it ends, which is no longer part of it."""

@@ -19,6 +19,7 @@ from discreet.tabulation.files import Measurements
 from discreet.tabulation.hierarchy_files import is_hierarchy_folder
 from discreet.tabulation.margins import Contrast, axes_of
 from discreet.tabulation.tabulation import Tabulation
+from discreet.units import CONDITIONAL
 
 
 def synthesize_publication(
@@ -55,7 +56,8 @@ def synthesize_publication(
     bounds = bound_distances(codes, sizes, tables, drawing.confidence)
     tainted = isinstance(publication, Tabulation) and publication.tainted
     guarantee = "The rows have the guarantee of the publication: they were made of its noisy tables, and cost nothing more."
-    return SyntheticTable(codes, measured.columns, measured.keys, bounds, tainted, tables, (guarantee,))
+    depends = tuple(note for note in measured.notes if note.startswith(CONDITIONAL))  # rows may be read without their folder
+    return SyntheticTable(codes, measured.columns, measured.keys, bounds, tainted, tables, (guarantee, *depends))
 
 
 def _read_folder(folder: "str | Path") -> Measurements:

@@ -109,7 +109,8 @@ class HierarchyTabulation:
         write_hierarchy_tables(self.folder, self.plan.model, self.measurements.source)
 
     def list_notes(self) -> list[str]:
-        """What one unit can change, what intervals cover, what display values are, and what it cost."""
+        """What one unit can change, what intervals cover, what display values are, what it cost, on what its guarantee
+        depends, and what is not declared."""
         return list(self.measurements.notes)
 
     def __repr__(self) -> str:
@@ -169,7 +170,8 @@ def execute_hierarchy(plan: HierarchyPlan, folder: "str | Path", options: RunOpt
     )
     shown = explain_display(bool(plan.model.display_columns), plan.model.step)
     paid = str(plan.cost) if charged else plan.cost.describe_free(f" (entry {execution.reference.entry})")
-    notes = (explain_cells(bounded), covered, *explain_weight(bounded.weight, bounded.step), shown, paid)
+    said = (explain_cells(bounded), covered, *explain_weight(bounded.weight, bounded.step), shown, paid)
+    notes = (*said, *plan.list_notes())
     measurements = HierarchyMeasurements(plan.model, spool, execution.answers, plan.hash, notes, options.tainted)
     return HierarchyTabulation(plan, place, measurements, execution.reference, charged, options.tainted)
 

@@ -41,7 +41,7 @@ from discreet.query.schema import Column, Key, Kind
 from discreet.session.session import Session
 from discreet.tabulation.margins import Margin
 from discreet.tabulation.regions import Regions
-from discreet.tabulation.spine import Spine
+from discreet.tabulation.spine import Spine, check_lengths
 from discreet.tabulation.wanted import TABLE_COLUMNS, TOTAL, list_column_problems, write_cells_sql
 from discreet.units import Sensitivity
 
@@ -54,6 +54,7 @@ NOT_A_FILE_NAME = "not a name of letters, digits, blanks, - and _"
 RENAME_LEVEL = "rename the level: it is part of the names of files, and a column in them"
 
 Nodes: TypeAlias = str | Path | Sequence[str] | Mapping[str, Sequence[Any]]
+"""A file, codes, or columns by name. A frame is taken too."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Hierarchy:
     ) -> "Hierarchy":
         """Read a hierarchy from a public list of nodes. Everything that is wrong with it is refused at once.
 
-        `geo` names the levels, top first: "nation > state > county". `nodes` is a CSV or Parquet file, or the codes of the
-        last level, or one sequence per level by name. With `lengths`, the levels are the first so many characters of the
+        `geo` names the levels, top first: "nation > state > county". `nodes` is a CSV or Parquet file, a frame, the codes of
+        the last level, or one sequence per level by name. With `lengths`, the levels are the first so many characters of the
         code in `column`. Without, the list has one column per level, and a top level that it lacks is one node.
 
         >>> found = Hierarchy.read("nation > state > county", ["0101", "0102", "0201"], column="code", lengths=[0, 2, 4])
@@ -87,13 +88,16 @@ class Hierarchy:
             )
         if lengths is None and column is not None and levels and column != levels[-1]:
             problems.add("column", repr(column), f"the last level is `{levels[-1]}`", "leave column out, or give lengths")
+        if lengths is not None and is_list(lengths):
+            problems.found += check_lengths(lengths)
         found = None
         with problems.collect_new():
             listed = _read_nodes(nodes, column, levels, lengths is not None)
             if isinstance(listed, Mapping):
                 found = cls._of_columns(listed, levels, problems)
-            elif is_list(lengths) and column is not None and len({*levels}) == len(levels):
-                found = cls(column, Spine.from_codes(listed, lengths or [], levels))
+            elif is_list(lengths) and column is not None:
+                names = levels if len({*levels}) == len(levels) else None  # that one is named twice was said
+                found = cls(column, Spine.from_codes(listed, lengths or [], names))
         problems.raise_all("The hierarchy")
         assert found is not None
         return found
@@ -104,6 +108,11 @@ class Hierarchy:
     ) -> "Hierarchy | None":
         """Return the hierarchy of a list with one column per level. What the list has is looked at, even if it lacks one."""
         names = tuple(dict.fromkeys(levels))
+        for name in names:
+            rows = [place for place, label in enumerate(listed.get(name, ()), 1) if isinstance(label, str) and not label]
+            if rows:
+                wrong, reason = f"empty in row {rows[0]}", "a node has no label"
+                problems.found.append(BadParameter("nodes", wrong, reason, "write one in every row", column=name))
         with problems.collect():
             return cls(names[-1], Spine.from_columns(_fill_top(listed, names))) if names else None
         there = {name: listed[name] for name in names if name in listed}
@@ -235,6 +244,8 @@ def _read_nodes(
 ) -> "Mapping[str, Sequence[Any]] | Sequence[str]":
     if isinstance(nodes, str | Path):
         nodes = read_columns(Path(nodes))
+    elif hasattr(nodes, "columns") and not isinstance(nodes, Mapping):  # a frame of pandas or Polars
+        nodes = {str(name): list(nodes[name]) for name in nodes.columns}
     if not is_code:
         if isinstance(nodes, Mapping):
             return nodes
@@ -269,8 +280,8 @@ def _drop_contradictions(columns: Mapping[str, Sequence[Any]]) -> dict[str, list
     above: list[dict[Any, tuple[Any, ...]]] = [{} for _ in columns]
     kept, leaves = [], set()
     for row in zip(*columns.values(), strict=False):
-        is_whole = all(type(each) is kind or isinstance(each, str) for each in row) and row[-1] not in leaves
-        if is_whole and all(above[i].get(row[i], row[:i]) == row[:i] for i in range(len(row))):
+        is_whole = all(type(each) is kind or isinstance(each, str) for each in row) and "" not in row
+        if is_whole and row[-1] not in leaves and all(above[i].get(row[i], row[:i]) == row[:i] for i in range(len(row))):
             kept.append(row)
             leaves.add(row[-1])
             for i in range(len(row)):

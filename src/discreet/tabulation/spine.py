@@ -56,7 +56,7 @@ class Spine:
           codes is '020': not 2 or 4 characters long. Write codes with leading zeros, as text, or correct lengths.
           codes is '0101': listed twice. List each node once.
         """
-        problems = _check_lengths(lengths, levels)
+        problems = check_lengths(lengths, levels)
         names = tuple(levels) if levels is not None else tuple(f"first {length}" for length in lengths)
         listed = _read_labels(codes, problems, "codes")
         if listed is not None and listed.dtype.kind != "U":
@@ -233,7 +233,8 @@ def _check_names(levels: Sequence[str]) -> list[DiscreetError]:
     return problems
 
 
-def _check_lengths(lengths: Sequence[int], levels: Sequence[str] | None) -> list[DiscreetError]:
+def check_lengths(lengths: Sequence[int], levels: Sequence[str] | None = None) -> list[DiscreetError]:
+    """Return what is wrong with the lengths of a code, and with the names of the levels if they are given."""
     problems: list[DiscreetError] = [] if levels is None else _check_names(levels)
     hint = "give the numbers of characters, growing, such as 0, 2, 5, 11, 15"
     if not len(lengths):
