@@ -54,7 +54,7 @@ from discreet.learn.training.checkpoint import Attempts, Checkpoint, new_run
 from discreet.learn.training.plan import Schedule, Sums, TrainingPlan, TrainingQuote, make_plan, make_schedule
 from discreet.learn.training.quantise import GRID_BITS, MAX_FLOAT_RECORDS
 from discreet.learn.training.rows import DeclaredRows, RowKind, TrainingRows, draw_batch, to_tensor
-from discreet.learn.training.summing import LocalSummer, Summer, TrainingFailed, open_summer
+from discreet.learn.training.summing import LocalSummer, Summer, TrainingFailed, open_summer, pin_kernels
 from discreet.learn.training.validate import check_maker, check_model, check_optimizer, infer_kind
 from discreet.ledger.account import CachedAnswer
 from discreet.ledger.chain import LedgerAccount
@@ -66,7 +66,7 @@ from discreet.query.record import LedgerReference
 from discreet.query.schema import ROW
 from discreet.session.executor import SEEDED
 from discreet.session.session import Session
-from discreet.units import Neighbours
+from discreet.units import Neighbours, invariants_to_json
 
 MAX_REPORTS = 100
 """Progress is reported at most so often."""
@@ -215,6 +215,7 @@ class PrivateTrainer:
 
     def quote(self) -> TrainingQuote:
         """Return the certified cost, the noise, and what the run takes on this machine. No record is needed."""
+        self._check_unchanged()
         kind = infer_kind(self.model, self.loss, self.shape, None, None)
         gradients = GradientModel.of(self.model, **self._choose_settings(kind))
         summer = LocalSummer(gradients, kind, self.schedule.chunk, self.schedule.narrow_chunks, self.threads)
@@ -225,6 +226,15 @@ class PrivateTrainer:
         step = min(_measure(lambda: summer.sum(places)) for _ in range(3)) * -(-rows // self.schedule.chunk)
         noise = min(_measure(lambda: _draw_noise(self.plan, SYSTEM)) for _ in range(2))
         return TrainingQuote(self.plan, gradients.method, step, noise, self._estimate_memory(kind))
+
+    def _check_unchanged(self) -> None:
+        """Check model and loss again: since the trainer was made they may have changed, and then the plan is of others."""
+        check_model(self.model, self.loss)
+        if sum(each.numel() for each in list_trained(self.model).values()) != self.schedule.parameters:
+            raise BadParameter(
+                "model", "changed", "other parameters require a gradient than when the trainer was made, and its noise is "
+                "planned for those", "make a new PrivateTrainer",
+            )  # fmt: skip
 
     def _estimate_memory(self, kind: RowKind) -> int:
         """Bytes beyond the records: weights, gradient, two moments, integers, doubles, two noises; a chunk's activations."""
@@ -245,7 +255,8 @@ class PrivateTrainer:
         }  # fmt: skip
         if self.method is None:
             tried = GradientModel.of(self.model, **settings)
-            agrees = tried.method == "book-keeping" and check_bookkeeping(tried, *kind.make_synthetic(4))
+            with pin_kernels(self.threads):
+                agrees = tried.method == "book-keeping" and check_bookkeeping(tried, *kind.make_synthetic(4))
             settings["method"] = "book-keeping" if agrees else "vmap"
         return settings
 
@@ -322,6 +333,7 @@ class PrivateTrainer:
         self, given: Tensor, wanted: Tensor, declared: DeclaredRows | None, progress: Callable[[Progress], None] | None,
         checkpoint: str | Path | None, bits: Bits | None,
     ) -> TrainedModel:  # fmt: skip
+        self._check_unchanged()
         self._check_columns(given, wanted)
         path = self._check_checkpoint(checkpoint)
         shape = tuple(given.shape[1:])
@@ -443,6 +455,8 @@ class _Run:
             self.spec |= {"columns": list(declared.columns)} | declared.records.describe(executor)
         elif isinstance(self.trainer.payer, Session):
             self.spec |= {"rows": "of arrays"}
+            if self.trainer.payer.invariants:
+                self.spec["invariants"] = invariants_to_json(self.trainer.payer.invariants)
 
     def _check_optimizer(self) -> None:
         held = {id(each) for group in self.optimizer.param_groups for each in group["params"]}
@@ -572,7 +586,9 @@ class _Run:
 
     def _add_noise(self, total: Ints, noise: Ints) -> Ints:
         """Add noise to a sum, in its place. Noise beyond 2⁶² would wrap around, which is post-processing of the noisy sum;
-        where it might happen, the result is clamped."""
+        where it might happen, the result is clamped. Each number has noise of its own."""
+        if noise.shape != total.shape:
+            raise AssertionError("noise of another shape than the sum")
         if self.plan.noise > MAX_UNCLAMPED:
             return add_saturating(total, noise)
         return np.add(total, noise, out=total)
