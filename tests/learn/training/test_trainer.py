@@ -1,6 +1,7 @@
 """The whole trainer: what is charged, what leaves, and the hypotheses of DP-SGD's proof, each with a mutant."""
 
 import json
+import re
 from contextlib import nullcontext
 from fractions import Fraction
 
@@ -186,6 +187,16 @@ def test_neighbours_show_the_same_but_for_the_weights(capsys, caplog):
     assert capsys.readouterr() == ("", "")
     assert not caplog.records
     assert "loss" not in shown[0]
+
+
+def test_a_progress_bar_shows_the_step_its_epsilon_and_the_time(capsys):
+    make_trainer(steps=3, rate="1/10").train(FEATURES, TARGETS, progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    last = shown.err.strip().split("\r")[-1]
+    assert re.fullmatch(r"█{20} step 3 of 3, ε [\d.]+ so far, \d+ s", last)
+    make_trainer(steps=3, rate="1/10").train(FEATURES, TARGETS, progress=False)
+    assert capsys.readouterr() == ("", "")
 
 
 def count_records(self, cost, digest, honest=trainer_module._Run._make_card):

@@ -17,6 +17,7 @@ them on average, to someone who watches the process.
 import copy
 import os
 import queue
+import sys
 import threading
 import time
 import warnings
@@ -71,6 +72,9 @@ from discreet.units import Neighbours, invariants_to_json
 MAX_REPORTS = 100
 """Progress is reported at most so often."""
 
+BAR_WIDTH = 20
+"""Letters of a progress bar."""
+
 MAX_UNCLAMPED = 1 << 20
 """Noise multipliers up to this draw noise beyond 2⁶² with a chance below exp(−2²²)."""
 
@@ -86,6 +90,14 @@ class Progress:
     steps: int
     epsilon: float  # of the steps made so far, for information: the whole cost is paid
     seconds: float  # since the run began, at the plan's pace
+
+
+def draw_bar(progress: Progress) -> None:
+    """Show how far a run is on stderr: a bar, the step, its ε and the time."""
+    done = progress.step * BAR_WIDTH // progress.steps
+    bar = "█" * done + "░" * (BAR_WIDTH - done)
+    line = f"{bar} step {progress.step:,} of {progress.steps:,}, ε {progress.epsilon:.3g} so far, {progress.seconds:,.0f} s"
+    print(f"\r{line}", end="\n" if progress.step == progress.steps else "", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +279,7 @@ class PrivateTrainer:
         features: Any,
         targets: Any = None,
         *,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[Progress], None] | bool | None = None,
         checkpoint: str | Path | None = None,
         bits: Bits | None = None,
     ) -> TrainedModel:
@@ -277,7 +289,7 @@ class PrivateTrainer:
             features: an array, a frame of numbers or a tensor, a row for each record; or what `session.records(…)` returns,
                 which the session's account pays for. Each record is one privacy unit, or a unit has `max_rows`.
             targets: the class or the number of each record; records of a session have their own.
-            progress: is called with a `Progress` now and then.
+            progress: True shows a progress bar on stderr; a function is called with a `Progress` now and then.
             checkpoint: a file in which the run is kept every so many steps, and from which it is resumed if the file
                 exists. It needs `every=` and an account in a ledger.
             bits: for tests: seeded bits. A ledger refuses them.
@@ -287,7 +299,7 @@ class PrivateTrainer:
             BadParameter: if model, loss or columns cannot be trained on; nothing is charged then.
             TrainingFailed: if something failed after the debit.
         """
-        declared = None
+        declared, shown = None, draw_bar if progress is True else progress or None
         if isinstance(features, Records):
             if not isinstance(features, SessionRecords):
                 raise BadParameter(
@@ -296,10 +308,10 @@ class PrivateTrainer:
             if targets is not None:
                 raise BadParameter("targets", "given", "the records have their own", "name it: records(…, target=…)")
             declared = DeclaredRows(features)
-            return self._pay_from(features)._train(*declared.make_empty(), declared, progress, checkpoint, bits)
+            return self._pay_from(features)._train(*declared.make_empty(), declared, shown, checkpoint, bits)
         self._check_units()
         given, wanted = to_tensor(features, "features"), to_tensor(targets, "targets")
-        return self._train(given, wanted, None, progress, checkpoint, bits)
+        return self._train(given, wanted, None, shown, checkpoint, bits)
 
     def _check_units(self) -> None:
         """Refuse rows of arrays where the account's units are something else than rows, unless the caller says how many."""
