@@ -1,5 +1,6 @@
 """One odd cell does not change how the other rows of its column are read, in any format that a column may have."""
 
+import warnings
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from io import StringIO
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.learn.features import EXACT_KEYS, CategoryFeature, NumericFeature
+from discreet.learn.features import EXACT_KEYS, CategoryFeature, Features, NumericFeature
 
 
 def read_csv(cells: list[Any]) -> Any:
@@ -94,3 +95,55 @@ def test_dates_are_no_numbers_and_the_same_keys_in_every_unit() -> None:
         assert number.encode(days.astype(f"M8[{unit}]")).tolist() == [0, 0]
         assert key.encode(days.astype(f"M8[{unit}]")).tolist() == [1, 0]
     assert number.encode(pd.Series([pd.Timedelta(1), pd.Timedelta(2)])).tolist() == [0, 0]
+
+
+class Failing:
+    """A cell that fails whatever it is asked for."""
+
+    def fail(self, *_: Any) -> Any:
+        raise ValueError("what the cell holds")
+
+    __len__ = __iter__ = __array__ = __float__ = __eq__ = __hash__ = __str__ = __repr__ = fail  # type: ignore[assignment]
+
+
+HARD = [
+    Failing(),
+    [1, 2],
+    (),
+    np.array([1, 2]),
+    np.zeros((0, 3)),
+    {"a": 1},
+    10**400,
+    np.longdouble("1e4000"),
+    pd.Series([1]),
+]
+
+
+@pytest.mark.parametrize("place", range(len(HARD)))
+def test_no_cell_fails_or_warns_and_none_changes_another(place: int) -> None:
+    odd = HARD[place]
+    number, key = NumericFeature("cell", 0, 4), CategoryFeature("cell", (1, 2))
+    columns: list[Any] = [[1, 2, odd], (1, 2, odd), [odd, odd], np.fromiter([1, 2, odd], object, 3)]
+    columns.append(pd.Series(columns[-1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for column in columns:
+            assert len(number.encode(column)) == len(key.encode(column)) == len(column)
+            if len(column) == 3:
+                assert (number.encode(column)[:2] == number.encode([1, 2])).all()
+                assert key.encode(column)[:2].tolist() == [0, 1]
+        given = [[1, odd], [2, odd]]
+        design = Features.of({0: (0, 4)}, {1: (1, 2)}).encode(given)
+    assert design.numbers[:, 0].tolist() == number.encode([1, 2]).tolist()
+
+
+def test_columns_of_types_that_numpy_lacks_are_read_cell_by_cell() -> None:
+    number, key = NumericFeature("cell", 0, 4), CategoryFeature("cell", (1, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide = pl.Series([1, 2, 2**80], dtype=pl.Int128)
+        assert number.encode(wide)[:2].tolist() == number.encode([1, 2]).tolist()
+        assert key.encode(wide).tolist() == [0, 1, 2]
+        assert key.encode(pl.Series([{"a": 1}, None])).tolist() == [2, 2]
+        longer = np.array([1, 2, "1e4000"], np.longdouble)
+        assert number.encode(longer).tolist() == number.encode([1, 2, 4]).tolist()

@@ -98,6 +98,11 @@ def test_a_start_exists_whatever_the_noise() -> None:
     assert start.shape == (20, 2)
 
 
+def test_more_clusters_than_can_be_found_are_refused() -> None:
+    with pytest.raises(BadParameter, match="Take fewer"):
+        KMeans(10**9, epsilon=1, delta=1e-6, bounds=[(0, 1)], expected=100).fit(np.zeros((5, 1)))
+
+
 def test_what_is_not_declared_is_refused() -> None:
     with pytest.raises(BadParameter, match="expected"):
         KMeans(2, epsilon=1, delta=1e-6, bounds=(0, 1)).fit([[0.5]])

@@ -1,6 +1,7 @@
 """Private metrics: the sensitivity holds, intervals cover, several metrics are one debit."""
 
-from copy import deepcopy
+import warnings
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.learn import BinnedNB, KMeans, LinearRegression, LogisticRegression, Moments, release_metrics, select
+from discreet.learn import (
+    Additive,
+    BinnedNB,
+    GaussianNB,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    Moments,
+    release_metrics,
+    select,
+)
 from discreet.learn import metrics as metrics_module
 from discreet.learn.features import HALF
 from discreet.learn.metrics import (
@@ -307,3 +318,136 @@ def test_no_other_code_is_handed_private_rows() -> None:
             select([foreign], X, y, epsilon=3, delta=1e-6)
     assert account.budget.spent == 0
     assert "accuracy" in release_metrics(model, X, y, epsilon=1, delta=1e-6, account=account)
+
+
+# Models that were changed after their fit
+
+
+class Spying:
+    """Hands on what it is asked for, and keeps what it is given."""
+
+    def __init__(self, honest: Any) -> None:
+        self.honest = honest
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError("private rows were handed to another's code")
+
+
+class SpyingArray(np.ndarray):  # type: ignore[type-arg]
+    """An array that sees what it is added to."""
+
+
+def fit_for_metrics() -> list[Any]:
+    """One fitted model of each kind that has metrics, on one number from −1 to 1 and one category."""
+    generator = np.random.default_rng(3)
+    X = {"x": generator.uniform(-1, 1, 80), "k": generator.choice(["a", "b"], 80)}
+    y, both = (X["x"] > 0).astype(int), {"bounds": {"x": (-1, 1)}, "categories": {"k": ("a", "b")}}
+    paid: Any = {"epsilon": 5, "delta": 1e-6}
+    return [
+        LogisticRegression(**paid, **both, classes=(0, 1), expected=80).fit(X, y),
+        Additive(**paid, **both, classes=(0, 1), expected=80).fit(X, y),
+        LinearRegression(**paid, **both, target_bounds=(-1, 1), expected=80).fit(X, X["x"]),
+        BinnedNB(**paid, **both, classes=(0, 1)).fit(X, y),
+        GaussianNB(**paid, bounds={"x": (-1, 1)}, classes=(0, 1)).fit({"x": X["x"]}, y),
+        KMeans(2, **paid, bounds={"x": (-1, 1)}, expected=80).fit({"x": X["x"]}),
+    ]
+
+
+KEPT = ["_weights", "_merged", "_layout", "_tables", "_means", "_variances", "_centres", "class_log_prior_", "class_prior_"]
+
+
+def list_parts(model: Any) -> list[str]:
+    return [name for name in KEPT if name in vars(model)]
+
+
+def score_rows_of(model: Any, account: Any, **columns: Any) -> Any:
+    """Release the metrics of a model on two records, or on those that are given."""
+    columns = columns or {"x": [0.5, -0.5], "k": ["a", "other"]}
+    names = [str(name) for name in model._declared_features.names]
+    y = None if isinstance(model, KMeans) else [0] * len(columns["x"])
+    return release_metrics(model, {name: columns[name] for name in names}, y, epsilon=1, delta=1e-6, account=account)
+
+
+def test_nothing_of_another_class_sees_rows() -> None:
+    account = MemoryAccount(create_budget(100, 1e-3))
+    for model in fit_for_metrics():
+        assert score_rows_of(model, account)
+        spent = account.budget.spent
+        assert list_parts(model)
+        for name in list_parts(model):
+            honest = getattr(model, name)
+            arrays = [honest] if isinstance(honest, np.ndarray) else honest if isinstance(honest, list) else []
+            for foreign in (Spying(honest), [each.view(SpyingArray) for each in arrays] or Spying(honest)):
+                changed = copy(model)
+                vars(changed)[name] = foreign
+                with pytest.raises(BadParameter, match="not a model of discreet"):
+                    score_rows_of(changed, account)
+        for method in ("score_rows", "_require_fitted", "_release"):
+            changed = copy(model)
+            vars(changed)[method] = Spying(None)
+            with pytest.raises(BadParameter, match="not a model of discreet"):
+                score_rows_of(changed, account)
+        assert account.budget.spent == spent
+
+
+def test_candidates_with_a_method_of_their_own_see_no_rows() -> None:
+    X, y = np.zeros((20, 1)), np.arange(20) % 2
+    model = BinnedNB(epsilon=1, delta=1e-6, bounds=[(-1, 1)], classes=(0, 1))
+    vars(model)["_release"] = Spying(None)
+    with pytest.raises(BadParameter, match="not a model of discreet"):
+        select([model], X, y, epsilon=3, delta=1e-6)
+
+
+def cut(value: Any) -> Any:
+    """Leave out the last of each table: rows that fall there have no score."""
+    return [each[:-1] for each in value] if isinstance(value, list) else value[..., :-1]
+
+
+def test_tables_that_were_cut_off_are_refused_whatever_the_rows() -> None:
+    """An error after the debit would tell whether some record falls into what is missing."""
+    account = MemoryAccount(create_budget(100, 1e-3))
+    for model in fit_for_metrics():
+        for name in list_parts(model):
+            if name in ("_merged", "_layout"):
+                continue
+            changed = copy(model)
+            vars(changed)[name] = cut(getattr(model, name))
+            for keys in (["a", "a"], ["a", "other"]):
+                with pytest.raises(BadParameter, match="changed"):
+                    score_rows_of(changed, account, x=[0.1, 0.2], k=keys)
+    assert account.budget.spent == 0
+
+
+@pytest.mark.parametrize("size", [1e160, 1e308, np.inf])
+def test_no_weights_move_a_metric_further_or_raise(size: float) -> None:
+    """Weights may be so large that the score of one row is no number: of those that have the value 0, or another."""
+    for model in fit_for_metrics():
+        changed = copy(model)
+        for name in list_parts(model):
+            value = getattr(model, name)
+            if isinstance(value, np.ndarray):
+                vars(changed)[name] = np.resize([size, -size, size], value.shape)
+            elif isinstance(value, list):
+                vars(changed)[name] = [np.resize([size, -size], each.shape) for each in value]
+        names = [str(each) for each in model._declared_features.names]
+        for odd in (0.0, 1.0, -1.0, 0.5):
+            seen = []
+            for extra in ([], [odd]):
+                columns = {"x": [0.25, -0.75, *extra], "k": ["a", "b", *["other" for _ in extra]]}
+                y = None if isinstance(model, KMeans) else [0] * len(columns["x"])
+                evaluation = Evaluation.of(changed, to_records({name: columns[name] for name in names}, y), None)
+                noises: Any = {name: Recording() for name in evaluation.vectors}
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    evaluation.release(evaluation.records.read(evaluation.features, evaluation.target), noises, None)  # type: ignore[arg-type]
+                seen.append({name: each.given for name, each in noises.items()})
+            for vector in evaluation.list_vectors(Neighbours.ADD_REMOVE):
+                assert square(seen[0][vector.name], seen[1][vector.name]) <= vector.l2_squared
+
+
+class Recording:
+    """In the place of noise: keeps the exact sums."""
+
+    def release(self, sums: Any, bits: Any) -> Any:
+        self.given = sums.astype(object)
+        return sums

@@ -250,6 +250,10 @@ def test_tables_of_a_wrong_form_are_refused() -> None:
         model.fit(X, y[:5])
     with pytest.raises(BadParameter, match="different lengths"):
         model.fit({**X, "age": X["age"][:3]}, y)
+    with pytest.raises(BadParameter, match="a single value"):
+        model.fit({"age": 5, "dept": "a"}, y)
+    with pytest.raises(BadParameter, match="grid"):
+        make_model(LogisticRegression, bounds={"age": (0, 5e-324)}).fit(X, y)
     with pytest.raises(BadParameter, match="an array has no column names"):
         model.fit(np.zeros((10, 2)), y)
     with pytest.raises(BadParameter, match="1D array"):

@@ -87,7 +87,9 @@ class NumericFeature:
                 "bounds", shown, "the lower bound must lie below the upper one", "give the smaller bound first",
                 column=str(self.name),
             )  # fmt: skip
-        if not isfinite(float(ONE / (self.upper - self.lower))) or not isfinite(nearest_float(self.upper - self.lower)):
+        if not isfinite(nearest_float(ONE / (self.upper - self.lower))) or not isfinite(
+            nearest_float(self.upper - self.lower)
+        ):
             raise BadParameter("bounds", shown, "no double lies on their grid", "change the unit", column=str(self.name))
 
     @property
@@ -218,15 +220,30 @@ def list_cells(cells: Any) -> list[Any]:
 def to_column(cells: Any) -> NDArray[Any]:
     """Return one column as an array. Lists keep the types of their cells: one text makes no texts of the others."""
     if isinstance(cells, np.ndarray):
-        array = np.asarray(cells)
-    elif isinstance(cells, list | tuple):
-        array = np.empty(len(cells), object)
-        array[:] = cells
-    elif hasattr(cells, "to_numpy") and type(cells).__module__.startswith("pyarrow"):
-        array = np.asarray(cells.to_numpy(zero_copy_only=False) if hasattr(cells, "type") else cells.to_numpy())
-    else:
-        array = np.asarray(cells)
-    return array
+        return np.asarray(cells)
+    if isinstance(cells, list | tuple):
+        return _hold_cells(cells)
+    try:
+        if hasattr(cells, "to_numpy") and type(cells).__module__.startswith("pyarrow"):
+            array = np.asarray(cells.to_numpy(zero_copy_only=False) if hasattr(cells, "type") else cells.to_numpy())
+        else:
+            array = np.asarray(cells)
+        if array.ndim == 1 or not _is_listed(cells):
+            return array
+    except Exception:  # a type of the column that NumPy does not have: one large integer may decide it
+        if not _is_listed(cells):
+            raise
+    return _hold_cells(cells.to_pylist() if hasattr(cells, "to_pylist") else cells.to_list())
+
+
+def _hold_cells(cells: Sequence[Any]) -> NDArray[Any]:
+    """Return cells as an array, one by one: NumPy looks into a cell that has a length, and may fail there."""
+    return np.fromiter(cells, object, len(cells))
+
+
+def _is_listed(cells: Any) -> bool:
+    """Return whether a column of Arrow, Polars or pandas gives its cells as a list."""
+    return getattr(cells, "ndim", 1) == 1 and (hasattr(cells, "to_pylist") or hasattr(cells, "to_list"))
 
 
 def read_numbers(cells: Any) -> NDArray[np.float64]:
@@ -240,7 +257,8 @@ def read_numbers(cells: Any) -> NDArray[np.float64]:
     """
     array = to_column(cells)
     if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
+        with np.errstate(all="ignore"):  # a warning would tell of a cell that no double holds
+            return array.astype(np.float64)
     if array.dtype.kind in "mM":
         return np.full(len(array), np.nan)
     return np.fromiter(map(_read_number, list_cells(array)), np.float64)
@@ -418,6 +436,12 @@ def _read_pair(name: Name, pair: Any) -> tuple[Any, Any]:
     return lower, upper
 
 
+def _stack_rows(rows: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return rows of one length as a table; of several lengths, or of none, no table."""
+    same = len({row.shape for row in rows}) == 1
+    return np.stack(rows) if same else np.empty(len(rows), object)
+
+
 @dataclass(frozen=True)
 class ColumnSource:
     """The columns of a frame, a dict or an array, by name or by position. Only its shape and its names are looked at."""
@@ -447,7 +471,7 @@ class ColumnSource:
     def _of_array(cls, data: Any) -> "ColumnSource":
         array: NDArray[Any]
         if isinstance(data, list | tuple):
-            array = np.array([[*row] if hasattr(row, "__iter__") else row for row in data], object)
+            array = _stack_rows([_hold_cells([*row]) if hasattr(row, "__iter__") else np.array(row, object) for row in data])
         else:
             array = np.asarray(data)
         if array.dtype.kind in "cM":
@@ -464,7 +488,10 @@ class ColumnSource:
         """How many rows there are. It is private, like the rows."""
         if not self.count:
             return 0
-        lengths = {len(self.column(name)) for name in (range(self.count) if self.names is None else self.names)}
+        columns = [self.column(name) for name in (range(self.count) if self.names is None else self.names)]
+        if not all(hasattr(each, "__len__") for each in columns):
+            raise BadParameter("X", "no table", "a column of it is a single value", "give one cell for each record: [5]")
+        lengths = {*map(len, columns)}
         if len(lengths) > 1:
             raise BadParameter("X", "no table", "its columns have different lengths", "give columns of one length")
         return lengths.pop()

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._numbers import Number, check_int
+from discreet.errors import BadParameter
 from discreet.learn.charging import FitPlan, NoisyVector, Payer, Released, bound_unit
 from discreet.learn.estimator import Declaration, PrivateEstimator
 from discreet.learn.features import HALF, ColumnBounds, Design, Ints
@@ -43,6 +44,9 @@ GRID_COLUMNS = 6
 
 ROUNDS = 2
 """Noisy rounds of Lloyd's algorithm."""
+
+MAX_CLUSTERS = 1 << 12
+"""Clusters: each has a count and a sum in every round, with noise."""
 
 MAX_CELLS = 1 << 18
 MAX_BINS = 32
@@ -260,7 +264,9 @@ class KMeans(PrivateEstimator):
 
     def _list_vectors(self, declared: Declaration) -> tuple[NoisyVector, ...]:
         numbers = require_numbers(declared, "distances are those of numbers", "leave them out")
-        check_int(self.n_clusters, "n_clusters", 1)
+        if check_int(self.n_clusters, "n_clusters", 1) > MAX_CLUSTERS:
+            reason = f"at most {MAX_CLUSTERS:,} are found in noisy counts"
+            raise BadParameter("n_clusters", self.n_clusters, reason, "take fewer")
         cell = bound_unit(1, declared.neighbours, declared.max_rows, nonnegative=True)
         round_length = (2 if declared.neighbours is Neighbours.ADD_REMOVE else 4) * numbers
         moved = Fraction(round_length * HALF * HALF * declared.max_rows**2)

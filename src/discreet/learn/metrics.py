@@ -65,7 +65,7 @@ from discreet.learn.charging import (
 from discreet.learn.estimator import find_payer
 from discreet.learn.features import GRID_BITS, HALF, CategoryFeature, Features, Ints, NumericFeature, Target
 from discreet.learn.records import Records, Rows, to_records
-from discreet.learn.scoring import Floats, RowwiseScores, choose_first_best, look_up_losses, require_own_scores
+from discreet.learn.scoring import Floats, RowwiseScores, check_scores, choose_first_best, look_up_losses, require_own_scores
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.noise import Bits
 from discreet.units import Neighbours
@@ -81,6 +81,9 @@ CALIBRATION_GROUPS = 8
 
 MAX_LOSS = 4.0
 """Where the logarithmic loss of a record is clamped: a probability of 1.8% for its own class."""
+
+LARGEST_SCORE = 1e300
+"""Scores beyond this count as this large: differences of two stay finite."""
 
 UNIT = HALF
 """1 on the grid of all sums."""
@@ -239,6 +242,7 @@ class Evaluation:
             if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
                 raise BadParameter("model", f"changed: {name} holds NaN", "no fit gives that", "fit it again")
         features, target = read_declaration(model)
+        check_scores(model, features, target)
         task = {CategoryFeature: "classes", NumericFeature: "numbers"}.get(type(target), "clusters")
         known = [*FOR_CLASSES] if task == "classes" else [*DEFAULTS[task]]
         if task == "classes" and len(target.keys) != 2:  # type: ignore[union-attr]
@@ -283,7 +287,7 @@ class Evaluation:
 
     def release(self, rows: Rows, noises: Mapping[str, Gaussian], bits: Bits) -> Released:
         """Sum what the records add, and add the noise."""
-        scores = self.model.score_rows(rows.design)[rows.present]
+        scores = score_finitely(self.model, rows)
         target = rows.target[rows.present]
         sums: Mapping[str, Callable[[Floats, Ints], Ints]] = {
             "accuracy": count_right, "confusion": lambda s, t: count_pairs(s, t, self.classes), "scores": count_scores,
@@ -323,6 +327,19 @@ class Evaluation:
         factor = MAX_LOSS if name == "log_loss" else float(len(self.features.numbers))
         share = bound_share(float(sums[0]), float(sums[1]), sigma, confidence, (1, 1))
         return Metric(factor * share.value, factor * share.lower, factor * share.upper, confidence)
+
+
+def score_finitely(model: RowwiseScores, rows: Rows) -> Floats:
+    """Return the scores of the records that have a target: numbers, whatever the weights of a model are.
+
+    Weights that were changed may be so large that the score of one row is no number. What is summed of it must be bounded
+    like that of any other row, and neither an error nor a warning may tell that there is such a row.
+    """
+    with np.errstate(all="ignore"):
+        scores = model.score_rows(rows.design)[rows.present]
+    return np.nan_to_num(scores, copy=False, nan=0.0, posinf=LARGEST_SCORE, neginf=-LARGEST_SCORE).clip(
+        -LARGEST_SCORE, LARGEST_SCORE
+    )
 
 
 def read_declaration(model: Any) -> tuple[Features, Target]:

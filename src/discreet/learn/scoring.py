@@ -8,13 +8,17 @@ bit, or as integers. Exponentials and logarithms of a row's own score are looked
 """
 
 import sys
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.learn.features import ONE, Design, NumericFeature, Target
+from discreet.learn.features import HALF, ONE, CategoryFeature, Design, Features, NumericFeature, Target
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -38,16 +42,82 @@ def require_own_scores(model: Any, parameter: str = "model") -> None:
 
     What another class does with rows that it is handed cannot be seen from here: it may keep them, raise an error for one of
     them, or let one row change the score of another. So neither other classes nor subclasses are handed any, nor models
-    whose method was replaced.
+    with a replaced method, or with something of another class among what they compute with.
     """
     kind = type(model)
-    own = kind.__module__.startswith("discreet.learn.") and vars(sys.modules[kind.__module__]).get(kind.__name__) is kind
-    if own and isinstance(model, RowwiseScores) and "score_rows" not in vars(model):
+    if _is_own(model) and isinstance(model, RowwiseScores) and not _is_replaced(model) and not _find_foreign(model):
         return
     raise BadParameter(
         parameter, f"of type {kind.__name__}", "not a model of discreet.learn that predicts, so nothing is known of what it "
-        "does with private rows", "give a model of discreet.learn, itself and not a subclass",
+        "does with private rows", "give a model of discreet.learn, itself and not a subclass, as it was fitted",
     )  # fmt: skip
+
+
+def _is_own(value: Any) -> bool:
+    """Return whether a value is of a class of discreet itself."""
+    kind = type(value)
+    module = kind.__module__
+    return module.startswith("discreet.") and vars(sys.modules[module]).get(kind.__name__) is kind
+
+
+def _is_replaced(value: Any) -> bool:
+    """Return whether an object has something in the place of one of its methods."""
+    return any(callable(getattr(type(value), name, None)) for name in getattr(value, "__dict__", ()))
+
+
+PLAIN = (int, float, complex, bool, str, bytes, type(None), Fraction, Decimal, date, datetime)
+BESIDE = ("_fitted", "event_", "cost_", "_session_account")
+"""What a model keeps and computes no score with; nor with the parameters of its constructor."""
+
+
+def _find_foreign(model: Any) -> bool:
+    """Return whether a model computes scores with something of another class than those of discreet, NumPy and Python:
+    what that does with the rows that it is handed could not be seen."""
+    beside = {*BESIDE, *(model.get_params() if hasattr(model, "get_params") else ())}
+    waiting: list[Any] = [value for name, value in vars(model).items() if name not in beside]
+    while waiting:
+        value = waiting.pop()
+        if type(value) in (list, tuple):
+            waiting += value
+        elif type(value) is dict:
+            waiting += [*value, *value.values()]
+        elif type(value) is np.ndarray:
+            waiting += value.ravel().tolist() if value.dtype.kind == "O" else []
+        elif _is_own(value):
+            held = [each.name for each in fields(value)] if is_dataclass(value) else []
+            if _is_replaced(value):
+                return True
+            waiting += [*(getattr(value, name) for name in held), *getattr(value, "__dict__", {}).values()]
+        elif type(value) not in PLAIN and type(value).__module__ != "numpy":
+            return True
+    return False
+
+
+PROBED_ROWS = (1 << 12) + 1
+"""Rows of a probe: all bins of numbers are among them."""
+
+
+def check_scores(model: RowwiseScores, features: Features, target: Target) -> None:
+    """Refuse, before any record is read, a model that fails on some row, or that has another number of scores than classes:
+    rows with every key, and with numbers all over their bounds. Tables that were cut off would fail on records in them."""
+    rows = max([PROBED_ROWS, *(each.size for each in features.categories)])
+    numbers = np.rint(np.linspace(-HALF, HALF, rows)).astype(np.int32)
+    codes = [np.arange(rows, dtype=np.int32) % each.size for each in features.categories]
+    empty = np.zeros((rows, 0), np.int32)
+    probe = Design(
+        features, np.repeat(numbers[:, None], len(features.numbers), axis=1), np.stack(codes, 1) if codes else empty
+    )
+    wanted = len(target.keys) if isinstance(target, CategoryFeature) else 1
+    try:
+        with np.errstate(all="ignore"):
+            found = model.score_rows(probe)
+        fits = found.shape[0] == rows and found.dtype == np.float64
+        fits &= found.shape[1] == wanted if target is not None else found.shape[1] > 0
+    except Exception:  # on invented rows: it says nothing about private ones
+        fits = False
+    if not fits:
+        reason = "it fails on some rows, or has scores of another shape than its fit gave"
+        raise BadParameter("model", "changed", reason, "fit it again")
 
 
 def to_probabilities(scores: Floats) -> Floats:

@@ -1,6 +1,8 @@
 """What fails: before the debit where that can be known, and without a trace where it depends on a record."""
 
+from functools import partial
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -115,6 +117,66 @@ def test_hooks_are_refused(hook):
         make_trainer(model=model)
 
 
+HOOKS_OF_ALL = [nn.modules.module.register_module_forward_hook, nn.modules.module.register_module_full_backward_hook]
+
+
+@pytest.mark.parametrize("register", HOOKS_OF_ALL)
+def test_hooks_of_all_modules_are_refused(register):
+    hook = register(lambda *_: None)
+    try:
+        with pytest.raises(BadParameter, match="hook"):
+            make_trainer()
+    finally:
+        hook.remove()
+
+
+def hook_later(trainer):
+    hook_forward(trainer.model)
+
+
+def freeze_later(trainer):
+    trainer.model.weight.requires_grad_(False)
+
+
+def compare_later(trainer):
+    trainer.loss = nn.CrossEntropyLoss()
+
+
+@pytest.mark.parametrize("change", [hook_later, freeze_later, compare_later])
+def test_what_changed_since_the_trainer_was_made_is_checked_again(change):
+    account = MemoryAccount(create_budget(100, 1e-2))
+    trainer = make_trainer(account=account)
+    change(trainer)
+    for use in (lambda: trainer.train(FEATURES, TARGETS), trainer.quote):
+        with pytest.raises(BadParameter):
+            use()
+    assert account.budget.spent == 0
+
+
+def test_one_noise_is_never_added_to_several_numbers(monkeypatch):
+    """The noise of one parameter would be added to all, if more were trained than planned: it protects none of them."""
+    model = nn.Linear(6, 1)
+    model.weight.requires_grad_(False)
+    trainer = make_trainer(model=model, loss=lambda outputs, targets: (outputs[:, 0] - targets) ** 2)
+    model.weight.requires_grad_(True)
+    with pytest.raises(BadParameter, match="changed"):
+        trainer.train(FEATURES, FEATURES[:, 0])
+    monkeypatch.setattr(trainer, "_check_unchanged", lambda: None)
+    with pytest.raises(TrainingFailed):
+        trainer.train(FEATURES, FEATURES[:, 0])
+
+
+def test_a_layer_that_book_keeping_cannot_follow_is_left_to_vmap():
+    model = nn.Linear(6, 3)
+    model.bias = nn.Parameter(torch.zeros(1))  # one for all outputs
+    assert make_trainer(model=model).train(FEATURES, TARGETS).card.facts["gradients"] == "vmap"
+
+
+def test_a_module_without_weights_yet_is_named():
+    with pytest.raises(BadParameter, match="first row"):
+        make_trainer(model=nn.LazyLinear(3), shape=(6,))
+
+
 def test_gradients_written_in_python_are_refused():
     class Own(nn.Linear):
         def forward(self, rows):
@@ -132,6 +194,8 @@ class Remembering(nn.Module):
     def __init__(self, work) -> None:
         super().__init__()
         self.out, self.work, self.calls, self.kept = nn.Linear(6, 3), work, 0, []
+        self.cells, self.named, self.array, self.tensors = [0], {"calls": 0}, np.zeros(1), [torch.zeros(())]
+        self.holder = SimpleNamespace(calls=0)
 
     def forward(self, rows):
         return self.work(self, rows)
@@ -153,6 +217,31 @@ def add_last(self, rows):
     return self.out(rows + before)
 
 
+def count_in_a_list(self, rows):
+    self.cells[0] += 1
+    return self.out(rows)
+
+
+def count_in_a_dict(self, rows):
+    self.named["calls"] += 1
+    return self.out(rows)
+
+
+def count_in_an_array(self, rows):
+    self.array[0] += 1
+    return self.out(rows)
+
+
+def count_in_a_tensor(self, rows):
+    self.tensors[0] += 1
+    return self.out(rows)
+
+
+def count_in_an_object(self, rows):
+    self.holder.calls += 1
+    return self.out(rows)
+
+
 def draw_random(self, rows):
     return self.out(rows + torch.rand(len(rows), 1))
 
@@ -170,11 +259,70 @@ def mix_huge(self, rows):
     return self.out(rows * (1 + (rows > 1e30).any().float()))
 
 
-@pytest.mark.parametrize("work", [count_calls, keep_rows, add_last, draw_random, mix_zeros, mix_bytes, mix_huge])
+COUNTS = [count_in_a_list, count_in_a_dict, count_in_an_array, count_in_a_tensor, count_in_an_object]
+
+
+@pytest.mark.parametrize("work", [count_calls, keep_rows, add_last, draw_random, mix_zeros, mix_bytes, mix_huge, *COUNTS])
 @pytest.mark.parametrize("chunk", [16, 80])
 def test_state_and_mixing_are_found(work, chunk):
     assert check_invariance(GradientModel.of(Remembering(work), LOSS, 1.0), KIND, chunk) is not None
     assert check_invariance(GradientModel.of(Remembering(lambda self, rows: self.out(rows)), LOSS, 1.0), KIND, chunk) is None
+
+
+class KeepingLoss(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest = 0.0
+
+    def forward(self, outputs, targets):
+        self.largest = max(self.largest, float(outputs.detach().abs().max()))
+        return LOSS(outputs, targets)
+
+
+def make_closing_loss():
+    largest = [0.0]
+
+    def keep(outputs, targets):
+        largest[0] = max(largest[0], float(outputs.detach().abs().max()))
+        return LOSS(outputs, targets)
+
+    return keep
+
+
+def keep_in(kept, outputs, targets):
+    kept.append(len(outputs))
+    return LOSS(outputs, targets)
+
+
+def miss_a_class(outputs, targets):
+    return LOSS(outputs, targets) * (1 + (targets == 2).any())
+
+
+def see_one_class(outputs, targets):
+    return LOSS(outputs, targets) * (1 + (targets == targets[0]).all())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        KeepingLoss, lambda: KeepingLoss().forward, make_closing_loss, lambda: partial(keep_in, []), lambda: miss_a_class,
+        lambda: see_one_class,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("chunk", [16, 80])
+def test_state_and_mixing_of_losses_are_found(make, chunk):
+    assert check_invariance(GradientModel.of(nn.Linear(6, 3), make(), 1.0), KIND, chunk) is not None
+
+
+@pytest.mark.parametrize("least", [0.0, 10.0, 1e6, 1e30])
+def test_a_loss_scaled_by_the_largest_target_is_found(least):
+    def scale(outputs, targets):
+        return (outputs[:, 0] - targets / targets.abs().max().clamp(min=least)) ** 2
+
+    kind = RowKind((6,), F32, target_dtype=F32)
+    assert check_invariance(GradientModel.of(nn.Linear(6, 1), scale, 1.0), kind, 16) is not None
+    alone = GradientModel.of(nn.Linear(6, 1), lambda outputs, targets: (outputs[:, 0] - targets) ** 2, 1.0)
+    assert check_invariance(alone, kind, 16) is None
 
 
 def test_a_place_is_found_in_a_large_chunk():

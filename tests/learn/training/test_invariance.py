@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from discreet.errors import BadParameter
+from discreet.learn.training import summing
 from discreet.learn.training.bookkeeping import GradientModel
 from discreet.learn.training.invariance import check_invariance
 from discreet.learn.training.rows import RowKind, TrainingRows
@@ -49,6 +50,19 @@ def test_a_loss_that_compares_rows_is_noticed():
         return LOSS(outputs, targets) + (outputs @ outputs.T).logsumexp(1)
 
     assert check_invariance(GradientModel.of(make_mlp(), contrast, 1.0), RowKind((6,), F32, classes=3), 16) is not None
+
+
+def test_a_loss_that_cannot_be_sent_is_refused_with_what_was_found():
+    kind = RowKind((6,), F32, classes=3)
+    compares = lambda outputs, targets: LOSS(outputs - outputs.mean(0), targets)  # noqa: E731
+    with pytest.raises(BadParameter, match=r"depends on .* cannot be sent"):
+        open_summer(make_mlp(), SETTINGS | {"loss": compares}, kind, 16)
+
+
+def test_a_child_process_that_ends_was_not_charged(monkeypatch):
+    monkeypatch.setattr(summing, "_serve", None)  # nothing that a process could call
+    with pytest.raises(BadParameter, match="__main__"):
+        ChildSummer(make_mlp(), SETTINGS, RowKind((6,), F32, classes=3), 16, 0)
 
 
 def test_a_child_process_computes_the_same_sums():

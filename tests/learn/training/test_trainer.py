@@ -1,6 +1,8 @@
 """The whole trainer: what is charged, what leaves, and the hypotheses of DP-SGD's proof, each with a mutant."""
 
 import json
+import re
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -12,9 +14,12 @@ from discreet import epsilon
 from discreet.accounting.currencies import Pure
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Subsampled
-from discreet.learn.training import PrivateTrainer, TrainingFailed
+from discreet.learn.training import PrivateTrainer, TrainingFailed, summing
 from discreet.learn.training import trainer as trainer_module
+from discreet.learn.training.bookkeeping import GradientModel
 from discreet.learn.training.quantise import GRID_BITS
+from discreet.learn.training.rows import RowKind, TrainingRows
+from discreet.learn.training.summing import LocalSummer
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import load_key
 from discreet.ledger.memory import MemoryAccount, create_budget
@@ -166,16 +171,50 @@ def what_leaves(trained, reports) -> str:
     return json.dumps([facts, repr(trained), trained.guarantee, shapes, shown, trained.cost.to_dict()])
 
 
-def test_neighbours_show_the_same_but_for_the_weights(capsys, caplog):
+def show_neighbours() -> list[str]:
+    """What leaves of data sets of other sizes."""
     shown = []
     for count in (60, 59, 0):
         reports: list = []
         trained = make_trainer(steps=3, rate="1/10").train(FEATURES[:count], TARGETS[:count], progress=reports.append)
         shown.append(what_leaves(trained, reports))
+    return shown
+
+
+def test_neighbours_show_the_same_but_for_the_weights(capsys, caplog):
+    shown = show_neighbours()
     assert shown[0] == shown[1] == shown[2]
     assert capsys.readouterr() == ("", "")
     assert not caplog.records
     assert "loss" not in shown[0]
+
+
+def test_a_progress_bar_shows_the_step_its_epsilon_and_the_time(capsys):
+    make_trainer(steps=3, rate="1/10").train(FEATURES, TARGETS, progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    last = shown.err.strip().split("\r")[-1]
+    assert re.fullmatch(r"█{20} step 3 of 3, ε [\d.]+ so far, \d+ s", last)
+    make_trainer(steps=3, rate="1/10").train(FEATURES, TARGETS, progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def count_records(self, cost, digest, honest=trainer_module._Run._make_card):
+    card = honest(self, cost, digest)
+    card.facts["records"] = self.count
+    return card
+
+
+def show_the_sum(self, *given, honest=trainer_module._Run._make_card):
+    card = honest(self, *given)
+    card.facts["norm"] = self.summer.sum(np.arange(self.count)).tolist()
+    return card
+
+
+@pytest.mark.parametrize("mutant", [count_records, show_the_sum])
+def test_a_card_that_says_more_is_found(mutant, monkeypatch):
+    monkeypatch.setattr(trainer_module._Run, "_make_card", mutant)
+    assert len(set(show_neighbours())) > 1
 
 
 def test_an_exception_inside_the_run_says_nothing(monkeypatch):
@@ -183,8 +222,6 @@ def test_an_exception_inside_the_run_says_nothing(monkeypatch):
 
     def fail(self, places):
         raise ValueError("record 17 has the value 3.14")
-
-    from discreet.learn.training.summing import LocalSummer
 
     monkeypatch.setattr(LocalSummer, "sum", fail)
     with pytest.raises(TrainingFailed) as caught:
@@ -275,6 +312,43 @@ def test_sums_of_floats_are_within_their_bound(without_noise):
     sums = [released_sum(make_trainer(model=model, sums=each), FEATURES, TARGETS) for each in ("exact", "float")]
     difference = sum((a - b) ** 2 for a, b in zip(*sums, strict=True)) ** 0.5
     assert difference < 0.01 * 60 * 2**GRID_BITS  # truncated factors against rounded sums
+
+
+def move_of_a_float_sum(precision) -> float:
+    """How far one record moves the sum of 256 that point in one direction, in parts of the sensitivity."""
+    trainer = make_trainer(expected=256, sums="float", chunk=None)
+    nn.init.zeros_(trainer.model.weight)
+    features, targets = torch.from_numpy(np.abs(np.random.default_rng(2).normal(size=(256, 6))).astype(np.float32)), 0
+    kind = RowKind((6,), torch.float32, classes=3)
+    with precision:
+        summer = LocalSummer(
+            GradientModel.of(trainer.model, LOSS, 1.0, sums_floats=True), kind, trainer.schedule.chunk,
+            trainer.schedule.narrow_chunks,
+        )  # fmt: skip
+        summer.load(TrainingRows.of(100 * features, torch.full((256,), targets), kind))
+        everyone = np.arange(256)
+        moves = [summer.sum(everyone) - summer.sum(np.delete(everyone, place)) for place in range(20)]
+    return max(float(np.linalg.norm(each.astype(float))) for each in moves) / trainer.schedule.sensitivity
+
+
+def test_half_precision_around_the_trainer_stays_outside(monkeypatch):
+    half = torch.autocast("cpu", dtype=torch.bfloat16)
+    assert move_of_a_float_sum(half) <= 1
+    monkeypatch.setattr(summing, "pin_kernels", lambda threads: nullcontext())
+    assert move_of_a_float_sum(half) > 1
+
+
+def test_products_are_computed_in_full_precision_and_the_setting_is_put_back(monkeypatch):
+    seen, honest = [], LocalSummer._sum_exactly
+    note = lambda self, *given: (seen.append(torch.get_float32_matmul_precision()), honest(self, *given))[1]  # noqa: E731
+    monkeypatch.setattr(LocalSummer, "_sum_exactly", note)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        make_trainer().train(FEATURES, TARGETS)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert seen == ["highest"]
 
 
 # What is refused, before anything is charged

@@ -59,16 +59,26 @@ KEPT_BYTES = 1 << 27
 
 
 @contextmanager
-def pin_threads(count: int) -> Iterator[None]:
-    """Let PyTorch use so many threads for a while."""
-    before = torch.get_num_threads()
-    if before != count:
-        torch.set_num_threads(count)
+def pin_kernels(threads: int) -> Iterator[None]:
+    """Let PyTorch compute with so many threads for a while, and in the model's own precision: in half of it, as within
+    `torch.autocast`, the error of a sum of floats exceeds its bound."""
+    before, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    if before != threads:
+        torch.set_num_threads(threads)
+    if precision != FULL_PRECISION:
+        torch.set_float32_matmul_precision(FULL_PRECISION)
     try:
-        yield
+        with torch.autocast("cpu", enabled=False):
+            yield
     finally:
-        if before != count:
+        if precision != FULL_PRECISION:
+            torch.set_float32_matmul_precision(precision)
+        if before != threads:
             torch.set_num_threads(before)
+
+
+FULL_PRECISION = "highest"
+"""Of products of 32-bit floats."""
 
 
 @contextmanager
@@ -129,7 +139,7 @@ class LocalSummer:
     def sum(self, places: Ints) -> Ints:
         """As in `Summer`."""
         assert self._rows is not None
-        with pin_threads(self.threads), keep_weights(self.gradients.parameters):
+        with pin_kernels(self.threads), keep_weights(self.gradients.parameters):
             return (self._sum_floats if self.gradients.sums_floats else self._sum_exactly)(self._rows, places)
 
     def _sum_exactly(self, rows: TrainingRows, places: Ints) -> Ints:
@@ -175,8 +185,9 @@ class ChildSummer:
     """Sums in a child process, which sets `MKL_CBWR` before MKL is used."""
 
     def __init__(
-        self, model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int, threads: int = 1
-    ) -> None:
+        self, model: nn.Module, settings: dict[str, Any], kind: RowKind, chunk: int, narrow_chunks: int, threads: int = 1,
+        reason: str = "it is computed elsewhere",
+    ) -> None:  # fmt: skip
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
         before = os.environ.get(SETTING[0])
@@ -187,14 +198,21 @@ class ChildSummer:
             )
             self._process.start()
         except Exception:
-            raise make_invariance_error("the model cannot be sent to a process with reproducible kernels") from None
+            elsewhere = "model and loss cannot be sent to a process with reproducible kernels, as functions of a module can"
+            raise make_invariance_error(f"{reason}, and {elsewhere}") from None
         finally:
             if before is None:
                 del os.environ[SETTING[0]]
             else:
                 os.environ[SETTING[0]] = before
         other.close()
-        problem = self._receive()
+        try:
+            problem = self._receive()
+        except TrainingFailed:  # nothing was charged yet
+            raise make_invariance_error(
+                f"{reason}, and a process with reproducible kernels does not start. It imports the program: put what that "
+                'does below if __name__ == "__main__"'
+            ) from None
         if problem is not None:
             self.close()
             raise make_invariance_error(str(problem))
@@ -268,8 +286,8 @@ def open_summer(
     """Return where the batches of a model are summed: here if its rows do not influence each other, else in a child process
     with reproducible kernels. Refuse a model whose rows influence each other there, too."""
     gradients = GradientModel.of(model, **settings)
-    with pin_threads(threads):
+    with pin_kernels(threads):
         problem = check_invariance(gradients, kind, chunk)
     if problem is None:
         return LocalSummer(gradients, kind, chunk, narrow_chunks, threads), gradients
-    return ChildSummer(model, settings, kind, chunk, narrow_chunks, threads), gradients
+    return ChildSummer(model, settings, kind, chunk, narrow_chunks, threads, problem), gradients

@@ -17,6 +17,7 @@ them on average, to someone who watches the process.
 import copy
 import os
 import queue
+import sys
 import threading
 import time
 import warnings
@@ -54,7 +55,7 @@ from discreet.learn.training.checkpoint import Attempts, Checkpoint, new_run
 from discreet.learn.training.plan import Schedule, Sums, TrainingPlan, TrainingQuote, make_plan, make_schedule
 from discreet.learn.training.quantise import GRID_BITS, MAX_FLOAT_RECORDS
 from discreet.learn.training.rows import DeclaredRows, RowKind, TrainingRows, draw_batch, to_tensor
-from discreet.learn.training.summing import LocalSummer, Summer, TrainingFailed, open_summer
+from discreet.learn.training.summing import LocalSummer, Summer, TrainingFailed, open_summer, pin_kernels
 from discreet.learn.training.validate import check_maker, check_model, check_optimizer, infer_kind
 from discreet.ledger.account import CachedAnswer
 from discreet.ledger.chain import LedgerAccount
@@ -66,10 +67,13 @@ from discreet.query.record import LedgerReference
 from discreet.query.schema import ROW
 from discreet.session.executor import SEEDED
 from discreet.session.session import Session
-from discreet.units import Neighbours
+from discreet.units import Neighbours, invariants_to_json
 
 MAX_REPORTS = 100
 """Progress is reported at most so often."""
+
+BAR_WIDTH = 20
+"""Letters of a progress bar."""
 
 MAX_UNCLAMPED = 1 << 20
 """Noise multipliers up to this draw noise beyond 2⁶² with a chance below exp(−2²²)."""
@@ -86,6 +90,14 @@ class Progress:
     steps: int
     epsilon: float  # of the steps made so far, for information: the whole cost is paid
     seconds: float  # since the run began, at the plan's pace
+
+
+def draw_bar(progress: Progress) -> None:
+    """Show how far a run is on stderr: a bar, the step, its ε and the time."""
+    done = progress.step * BAR_WIDTH // progress.steps
+    bar = "█" * done + "░" * (BAR_WIDTH - done)
+    line = f"{bar} step {progress.step:,} of {progress.steps:,}, ε {progress.epsilon:.3g} so far, {progress.seconds:,.0f} s"
+    print(f"\r{line}", end="\n" if progress.step == progress.steps else "", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +227,7 @@ class PrivateTrainer:
 
     def quote(self) -> TrainingQuote:
         """Return the certified cost, the noise, and what the run takes on this machine. No record is needed."""
+        self._check_unchanged()
         kind = infer_kind(self.model, self.loss, self.shape, None, None)
         gradients = GradientModel.of(self.model, **self._choose_settings(kind))
         summer = LocalSummer(gradients, kind, self.schedule.chunk, self.schedule.narrow_chunks, self.threads)
@@ -225,6 +238,15 @@ class PrivateTrainer:
         step = min(_measure(lambda: summer.sum(places)) for _ in range(3)) * -(-rows // self.schedule.chunk)
         noise = min(_measure(lambda: _draw_noise(self.plan, SYSTEM)) for _ in range(2))
         return TrainingQuote(self.plan, gradients.method, step, noise, self._estimate_memory(kind))
+
+    def _check_unchanged(self) -> None:
+        """Check model and loss again: since the trainer was made they may have changed, and then the plan is of others."""
+        check_model(self.model, self.loss)
+        if sum(each.numel() for each in list_trained(self.model).values()) != self.schedule.parameters:
+            raise BadParameter(
+                "model", "changed", "other parameters require a gradient than when the trainer was made, and its noise is "
+                "planned for those", "make a new PrivateTrainer",
+            )  # fmt: skip
 
     def _estimate_memory(self, kind: RowKind) -> int:
         """Bytes beyond the records: weights, gradient, two moments, integers, doubles, two noises; a chunk's activations."""
@@ -245,7 +267,8 @@ class PrivateTrainer:
         }  # fmt: skip
         if self.method is None:
             tried = GradientModel.of(self.model, **settings)
-            agrees = tried.method == "book-keeping" and check_bookkeeping(tried, *kind.make_synthetic(4))
+            with pin_kernels(self.threads):
+                agrees = tried.method == "book-keeping" and check_bookkeeping(tried, *kind.make_synthetic(4))
             settings["method"] = "book-keeping" if agrees else "vmap"
         return settings
 
@@ -256,7 +279,7 @@ class PrivateTrainer:
         features: Any,
         targets: Any = None,
         *,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[Progress], None] | bool | None = None,
         checkpoint: str | Path | None = None,
         bits: Bits | None = None,
     ) -> TrainedModel:
@@ -266,7 +289,7 @@ class PrivateTrainer:
             features: an array, a frame of numbers or a tensor, a row for each record; or what `session.records(…)` returns,
                 which the session's account pays for. Each record is one privacy unit, or a unit has `max_rows`.
             targets: the class or the number of each record; records of a session have their own.
-            progress: is called with a `Progress` now and then.
+            progress: True shows a progress bar on stderr; a function is called with a `Progress` now and then.
             checkpoint: a file in which the run is kept every so many steps, and from which it is resumed if the file
                 exists. It needs `every=` and an account in a ledger.
             bits: for tests: seeded bits. A ledger refuses them.
@@ -276,7 +299,7 @@ class PrivateTrainer:
             BadParameter: if model, loss or columns cannot be trained on; nothing is charged then.
             TrainingFailed: if something failed after the debit.
         """
-        declared = None
+        declared, shown = None, draw_bar if progress is True else progress or None
         if isinstance(features, Records):
             if not isinstance(features, SessionRecords):
                 raise BadParameter(
@@ -285,10 +308,10 @@ class PrivateTrainer:
             if targets is not None:
                 raise BadParameter("targets", "given", "the records have their own", "name it: records(…, target=…)")
             declared = DeclaredRows(features)
-            return self._pay_from(features)._train(*declared.make_empty(), declared, progress, checkpoint, bits)
+            return self._pay_from(features)._train(*declared.make_empty(), declared, shown, checkpoint, bits)
         self._check_units()
         given, wanted = to_tensor(features, "features"), to_tensor(targets, "targets")
-        return self._train(given, wanted, None, progress, checkpoint, bits)
+        return self._train(given, wanted, None, shown, checkpoint, bits)
 
     def _check_units(self) -> None:
         """Refuse rows of arrays where the account's units are something else than rows, unless the caller says how many."""
@@ -322,6 +345,7 @@ class PrivateTrainer:
         self, given: Tensor, wanted: Tensor, declared: DeclaredRows | None, progress: Callable[[Progress], None] | None,
         checkpoint: str | Path | None, bits: Bits | None,
     ) -> TrainedModel:  # fmt: skip
+        self._check_unchanged()
         self._check_columns(given, wanted)
         path = self._check_checkpoint(checkpoint)
         shape = tuple(given.shape[1:])
@@ -443,6 +467,8 @@ class _Run:
             self.spec |= {"columns": list(declared.columns)} | declared.records.describe(executor)
         elif isinstance(self.trainer.payer, Session):
             self.spec |= {"rows": "of arrays"}
+            if self.trainer.payer.invariants:
+                self.spec["invariants"] = invariants_to_json(self.trainer.payer.invariants)
 
     def _check_optimizer(self) -> None:
         held = {id(each) for group in self.optimizer.param_groups for each in group["params"]}
@@ -572,7 +598,9 @@ class _Run:
 
     def _add_noise(self, total: Ints, noise: Ints) -> Ints:
         """Add noise to a sum, in its place. Noise beyond 2⁶² would wrap around, which is post-processing of the noisy sum;
-        where it might happen, the result is clamped."""
+        where it might happen, the result is clamped. Each number has noise of its own."""
+        if noise.shape != total.shape:
+            raise AssertionError("noise of another shape than the sum")
         if self.plan.noise > MAX_UNCLAMPED:
             return add_saturating(total, noise)
         return np.add(total, noise, out=total)

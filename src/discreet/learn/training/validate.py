@@ -16,6 +16,8 @@ DROPOUTS = (nn.modules.dropout._DropoutNd,)
 HOOKS = (
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
 )  # fmt: skip
+GLOBAL_HOOKS = tuple(f"_global{name}" for name in HOOKS)
+"""Of `torch.nn.modules.module.register_module_forward_hook` and its like: for all modules of the process."""
 NUMERIC = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCELoss, nn.BCEWithLogitsLoss, nn.PoissonNLLLoss)
 """Losses whose targets are numbers, also where integers are given."""
 PER_RECORD = 'give one loss per record: nn.CrossEntropyLoss(reduction="none")'
@@ -36,8 +38,17 @@ def check_model(model: Any, loss: Any) -> None:
     reduction = getattr(loss, "reduction", "none")
     if reduction != "none":
         raise BadParameter("loss", f"reduction={reduction!r}", "the loss of a batch is no loss of one record", PER_RECORD)
+    if any(getattr(nn.modules.module, hooks, None) for hooks in GLOBAL_HOOKS):
+        raise BadParameter(
+            "model", type(model).__name__, "a hook for all modules is registered, which sees all records of a chunk",
+            "remove it while the model is trained",
+        )  # fmt: skip
     for name, layer in model.named_modules():
         shown = f"{type(layer).__name__} ({name or 'the model'})"
+        if isinstance(layer, nn.modules.lazy.LazyModuleMixin):
+            raise BadParameter(
+                "model", shown, "it has no weights before its first row", "call the model once, on invented rows",
+            )  # fmt: skip
         if any(getattr(layer, hooks, None) for hooks in HOOKS):
             raise BadParameter(
                 "model", shown, "it has a hook, which sees all records of a chunk",
