@@ -27,11 +27,16 @@ from discreet.events import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
+    ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
+    OptimalPartitionSelectionEvent,
+    Parallel,
+    PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
+    ThresholdEvent,
     compose,
     repeat,
 )
@@ -270,6 +275,23 @@ def test_delta_and_advantage_say_something_wherever_epsilon_does() -> None:
         for eps in (0, Fraction(1, 100), Fraction(1, 10)):
             found = delta(event, eps)
             assert 0 < found.lower <= found.upper <= 1.2 * found.lower
+
+
+def test_an_attacker_finds_no_less_at_zero_than_just_above_it() -> None:
+    """δ falls with ε, and so do lower ends: at ε = 0 one of the two directions is left out only if it says nothing more."""
+    bell, once = GaussianEvent(Fraction(1), count()), Fraction(1, 10)
+    shown = ThresholdEvent(Fraction(2), 15, 2), OptimalPartitionSelectionEvent(Fraction(1), Fraction(1, 1000), 2)
+    chosen = ExponentialEvent(Fraction(1)), PermuteAndFlipEvent(Fraction(1))
+    one_of = Parallel((RandomizedResponseEvent(Fraction(3, 4), 2), Subsampled(bell, once)))
+    for event in (
+        *(repeat(one, times) for one in shown for times in (1, 3)),
+        *(repeat(Subsampled(one, once), times) for one in (*shown, *chosen) for times in (1, 3)),
+        *(repeat(SampledWithoutReplacement(one, once), 3) for one in (bell, *chosen)),
+        *(compose(one_of, one) for one in (bell, Subsampled(bell, once), *shown)),
+    ):
+        zero, above = delta(event, 0), delta(event, Fraction(1, 10**6))
+        assert zero.lower >= 0.999 * above.lower - 1e-6, event
+        assert zero.upper >= above.lower, event
 
 
 def test_both_directions_of_a_nested_sample_are_one_pair() -> None:
