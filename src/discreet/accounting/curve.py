@@ -204,8 +204,8 @@ def _maximise(
 
     A direction whose `rough` upper bound, which is cheap, is below what another one certainly has, is not computed. With
     `one_direction` the second one has the same value and is left out: δ at ε = 0 is the total variation distance, and to
-    swap two distributions does not change it. Only where the first one has no narrow interval, the second may have neighbours
-    that are attained and further apart.
+    swap two distributions does not change it. Only where the first one has no narrow interval is it computed: it may have
+    attained neighbours that are further apart.
 
     Of samples without replacement the two ends are far apart whatever the work (`pld.without_replacement`). So the upper end
     is first computed roughly, and with `rtol` only where it is then near the lower one.
