@@ -39,6 +39,7 @@ from discreet._numbers import Bounds  # noqa: E402
 from discreet.accounting.running import RunningTotal  # noqa: E402
 from discreet.events import (  # noqa: E402
     BinomialEvent,
+    Claim,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
@@ -220,6 +221,8 @@ def _corners() -> Iterator[tuple[str, Callable[[], Bounds], float]]:
     yield cost("100 × Subsampled(Binomial(10⁶), 1/100), sensitivity 500", 100 * sample(coins), LOOSE)
     yield cost("Subsampled(5 × Subsampled(Gaussian(1), 1/10) + Gaussian(2), 1/10)", sample(inside, TENTH), LOOSE)
     yield cost("10 × Subsampled(5 × Subsampled(Gaussian(1), 1/10) + Gaussian(2), 1/10)", 10 * sample(inside, TENTH), LOOSE)
+    claimed = compose(sample(Claim(Fraction(1), Fraction(1, 10**6)), TENTH), noise(GaussianEvent, 2))
+    yield cost("10 × Subsampled(Subsampled(Claim(1, 1e-6), 1/10) + Gaussian(2), 1/10)", 10 * sample(claimed, TENTH), LOOSE)
     yield cost("DiscreteGaussian(1/20), l0 = 5", narrow, LOOSE)
     yield cost("DiscreteGaussian(10), l2 = 3 alone", only_l2, LOOSE)
     yield cost("5 × DiscreteGaussian(10), l2 = 3 alone", 5 * only_l2, LOOSE)

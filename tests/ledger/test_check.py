@@ -293,6 +293,27 @@ def test_the_file_of_a_check_is_private_and_nothing_else_is_taken_for_one(folder
         read_checkpoint(folder)
     with pytest.raises(BadParameter, match="cannot be written"):
         write_checkpoint(checked, folder / "no folder" / "checked.json")
+    with pytest.raises(BadParameter, match="cannot be written"):
+        write_checkpoint(checked, folder / "checked.json" / "checked.json")
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_checkpoint_that_cannot_be_written_leaves_nothing(
+    folder: Path, failure: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = check_ledger(make_small_ledger(folder / "l")).checkpoint
+    assert checked is not None
+    write_checkpoint(checked, folder / "checked.json")
+    before = sorted(folder.iterdir())
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("discreet.ledger.check.os.replace", fail)
+    with pytest.raises((BadParameter, KeyboardInterrupt)):
+        write_checkpoint(checked, folder / "checked.json")
+    assert sorted(folder.iterdir()) == before
+    assert read_checkpoint(folder / "checked.json") == checked
 
 
 def test_a_checkpoint_with_an_impossible_head_is_refused() -> None:

@@ -16,6 +16,7 @@ from discreet.engines.duckdb import prepared
 from discreet.errors import BadParameter, DiscreetError, QueryRefused, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.query.policy import write_policy
+from discreet.query.schema import Column, Kind
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
 
@@ -146,6 +147,18 @@ def test_a_policy_gives_kinds_and_salt(tmp_path: Path) -> None:
     assert "of the policy" not in str(refused.value)
 
 
+def test_a_prepared_table_has_the_kinds_that_it_was_prepared_with(tmp_path: Path) -> None:
+    source = tmp_path / "people.csv"
+    source.write_text("id,zip\na,00100\nb,00200\n", encoding="utf-8")
+    table = open_source(SourceOptions(source=source, unit="id")).table
+    assert table.columns["zip"].kind is Kind.TEXT  # for its zeros
+    policy = replace(table, columns={**table.columns, "zip": Column(Kind.INTEGER)})
+    connect(source, policy=policy, epsilon=1)
+    with pytest.raises(BadParameter, match=r"'integer' is declared, and the source holds text there\. Prepare its source"):
+        connect(prepare(source, unit="id"), policy=policy, epsilon=1)
+    connect(prepare(source, policy=policy, force=True), policy=policy, epsilon=1)
+
+
 def test_the_file_is_private_from_the_start(tmp_path: Path) -> None:
     """While it is written, it is in a folder that nobody else can enter, with all that the engine writes beside it."""
     source, seen = write_people(tmp_path / "people.parquet"), []
@@ -202,6 +215,9 @@ def test_no_file_is_replaced_unless_it_is_a_prepared_one(tmp_path: Path) -> None
         with pytest.raises(BadParameter, match="not a prepared file, so it is not replaced"):
             prepare(source, unit="id", output=path, force=True)
         assert path.read_bytes() == before
+    (tmp_path / "link.duckdb").symlink_to(file)
+    with pytest.raises(BadParameter, match="a link, so it is not replaced"):
+        prepare(source, unit="id", output=tmp_path / "link.duckdb", force=True)
 
 
 def test_what_cannot_be_prepared_is_refused(tmp_path: Path) -> None:

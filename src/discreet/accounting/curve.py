@@ -154,6 +154,10 @@ def _is_narrow(found: Bounds) -> bool:
     return found.upper <= found.lower * (1 + 1e-3)
 
 
+def _is_near(found: Interval) -> bool:
+    return found[1] <= found[0] * _NEAR_ENOUGH
+
+
 def _lower_upper_end(found: Bounds, upper: float) -> Bounds:
     high = min(found.upper, upper)
     return Bounds(min(found.lower, high), high)
@@ -210,7 +214,8 @@ def _maximise(
 
     A direction whose `rough` upper bound, which is cheap, is below what another one certainly has, is not computed. With
     `one_direction` the second one has the same value and is left out: δ at ε = 0 is the total variation distance, and to
-    swap two distributions does not change it.
+    swap two distributions does not change it. Only where the first one has no narrow interval is it computed: it may have
+    attained neighbours that are further apart.
 
     Of samples without replacement the two ends are far apart whatever the work (`pld.without_replacement`). So the upper end
     is first computed roughly, and with `rtol` only where it is then near the lower one.
@@ -227,16 +232,14 @@ def _maximise(
     def find(source: Event, ends: Ends, tolerance: float) -> Interval:
         try:
             found: list[Interval] = []
-            pairs = [
-                (one, choice)
-                for choice in list_alternatives(source)
-                for i, one in enumerate(list_directions(choice))
-                if i == 0 or not one_direction or not is_two_sided(choice)
-            ]
-            for direction, composition in pairs:
-                known = max((one[0 if ends.low else 1] for one in found), default=0.0)
-                most = min(map(rough, direction.upper_bounds)) if found and known > 0 else inf
-                found.append(bound(direction, composition, ends, tolerance) if most >= known else (0.0, most))
+            for choice in list_alternatives(source):
+                alike = one_direction and is_two_sided(choice)
+                for i, direction in enumerate(list_directions(choice)):
+                    if alike and i > 0 and (not ends.low or direction.dominated_by is None or _is_near(found[-1])):
+                        continue
+                    known = max((one[0 if ends.low else 1] for one in found), default=0.0)
+                    most = min(map(rough, direction.upper_bounds)) if found and known > 0 else inf
+                    found.append(bound(direction, choice, ends, tolerance) if most >= known else (0.0, most))
         except (ArithmeticError, ValueError) as error:
             if isinstance(error, DiscreetError):
                 raise

@@ -45,6 +45,7 @@ from discreet.accounting.pld.binomial import build_binomial_pld
 from discreet.accounting.pld.cells import list_cells
 from discreet.accounting.pld.discrete import (
     DiscretePld,
+    bound_second_mass,
     build_pure_pld,
     build_response_pld,
     build_set_pld,
@@ -636,30 +637,34 @@ def _build_poisson_component(inner: Event, rate: Fraction, removed: bool) -> Com
     if exact is not None:
         return exact
     others = _bound_by_amplification(inner, everyone, rate, better)
-    cells = _sample_cells(everyone, rate, removed)
+    cells = None if bounds else _sample_cells(everyone, rate, removed)
     if cells is not None:
-        return Component(((cells[0], 1),), 1, (0.0, 1.0), (cells[1], *others))
+        below, mass, above = cells
+        return Component(((below, 1),), 1, (mass, 1.0), (above, *others))
     attained = _sample_attained(everyone, rate, removed) if symmetric else IDENTICAL
     return Component(((attained, 1),), 1, (0.0, 1.0), (*bounds, *others))
 
 
-def _sample_cells(everyone: Direction, rate: Fraction, removed: bool) -> tuple[DiscretePld, UpperBound] | None:
-    """A Poisson sample of two short lists, between which the event on everyone lies (`pld.cells`): one that is attained, one
-    that dominates. None where the event has no such lists.
+def _sample_cells(everyone: Direction, rate: Fraction, removed: bool) -> tuple[DiscretePld, float, UpperBound] | None:
+    """A Poisson sample of two short lists, between which the event on everyone lies (`pld.cells`): one that is attained and
+    its mass at infinity, one that dominates. None where the event has no such lists.
 
     The pair of the event need not treat both directions alike: a pair that dominates at every α ≥ 0 in one direction does in
     the other, H_α(Q ‖ P) = 1 − α + α·H_{1/α}(P ‖ Q), and both directions that `build_direction` builds are one such pair.
     So [ZDW22, Thm 11] holds for the list of either. What a list leaves out, of P or of Q, counts as infinite.
+
+    What only P has and what only Q has may differ: on samples, only one of the two is there. Both have an atom on the sample
+    or are infinite; more of either only adds to a curve, less only takes away, so one end of each is enough.
     """
-    mass = everyone.infinity_mass
-    if everyone.dominated_by is not None or mass[1] > 1e-30:
+    worst = everyone.dominating_pair
+    low, high = list_cells(tuple(everyone.parts)), None if worst is None else list_cells(worst.parts)
+    if low is None or high is None or worst is None:
         return None
-    found = list_cells(tuple(everyone.parts))
-    if found is None:
-        return None
-    below = sample_poisson(found.below, (0.0, 0.0), rate, removed)[0]
-    above = sample_poisson(found.above, (0.0, 0.0), rate, removed)[0]
-    return below, UpperBound(((above, 1),), log_finite(2 * (found.omitted + mass[1])))
+    least, most = everyone.infinity_mass[0], worst.infinity_mass
+    second = bound_second_mass(low.below, low.omitted)[0], bound_second_mass(high.above, high.omitted)[1]
+    below, mass, _ = sample_poisson(low.below, (least, least), rate, removed, (second[0], second[0]))
+    above, _, infinite = sample_poisson(high.above, (most, most), rate, removed, (second[1], second[1]))
+    return below, mass, UpperBound(((above, 1),), log_finite(min(1.0, infinite + 2 * high.omitted)))
 
 
 def _build_without_replacement_component(inner: Event, rate: Fraction, removed: bool) -> Component:

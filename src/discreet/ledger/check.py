@@ -22,6 +22,7 @@ import os
 import re
 from bisect import bisect_left
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import compress
@@ -278,7 +279,11 @@ def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
         with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(checkpoint.to_json())
         os.replace(part, path)
-    except OSError as error:
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink()
+        if not isinstance(error, OSError):
+            raise
         raise BadParameter("since", str(path), f"cannot be written ({error.strerror})", "name a file that can") from None
 
 

@@ -223,7 +223,8 @@ def _check_target(target: Path, *, force: bool) -> "PreparedFile | None":
             is_prepared = holds_preparation(connection)
             earlier = read_preparation(connection)
     if not is_prepared:
-        reason = "not a prepared file, so it is not replaced"
+        what = "a link" if target.is_symlink() else "not a prepared file"
+        reason = f"{what}, so it is not replaced"
         raise BadParameter("output", repr(str(target)), reason, "name another file")
     return earlier
 

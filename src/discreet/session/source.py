@@ -111,7 +111,9 @@ def open_source(options: SourceOptions, output: str | None = None) -> Source:
     with about(engine.identity):
         found = engine.describe_columns()
     inferred = engine.inferred and policy is None
-    declared = found if policy is None else _check_policy_columns(policy, found, engine.names, _name_file(options.policy))
+    file = _name_file(options.policy)
+    hint = "correct the policy" if preparation is None else PREPARE_AGAIN
+    declared = found if policy is None else _check_policy_columns(policy, found, engine.names, file, hint)
     columns, auto_bounds = _declare_columns(options, declared, inferred=inferred)
     if unit is None:
         raise missing_unit()
@@ -132,6 +134,9 @@ def open_source(options: SourceOptions, output: str | None = None) -> Source:
     named = options if isinstance(options.source, str | Path) else replace(options, source=None)  # a frame may be large
     return Source(engine, table, notes, auto_bounds - {*unit_columns}, named, ungrouped)
 
+
+PREPARE_AGAIN = "prepare its source with this policy (`discreet prepare --policy`), or correct the policy"
+"""What to do where a prepared table holds another kind than the policy declares: it has those that it was prepared with."""
 
 INFERRED_HINT = (
     'its kind, text, was inferred from the file. If it holds numbers, and marks such as NA, declare kind = "integer" or '
@@ -314,7 +319,7 @@ def _name_file(policy: str | Path | Table | None) -> str:
 
 
 def _check_policy_columns(
-    policy: Table, found: Mapping[str, Column], names: Collection[str], file: str
+    policy: Table, found: Mapping[str, Column], names: Collection[str], file: str, hint_of_kind: str
 ) -> dict[str, Column]:
     """The columns of the policy; the source must have them, of the declared kinds."""
     missing = [name for name in policy.columns if name not in found]
@@ -330,7 +335,7 @@ def _check_policy_columns(
         actual = found[name].kind
         if actual is not column.kind:
             reason = f"{column.kind.value!r} is declared, and the source holds {actual.value} there"
-            raise make_policy_error(f"columns.{name}.kind", reason, "correct the policy", file)
+            raise make_policy_error(f"columns.{name}.kind", reason, hint_of_kind, file)
     return dict(policy.columns)
 
 

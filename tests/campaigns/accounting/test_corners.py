@@ -5,17 +5,20 @@ from fractions import Fraction
 from itertools import pairwise
 from math import exp, log, sqrt
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
 
+from discreet.accounting import dominating_pairs
 from discreet.accounting.contour import bound_delta_by_contour
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.dominating_pairs import build_direction
-from discreet.accounting.pld import Pld
+from discreet.accounting.pld import Interval, Pld
 from discreet.accounting.pld import cells as module
+from discreet.accounting.pld.discrete import DiscretePld
 from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
 from discreet.accounting.rewrite import list_alternatives
 from discreet.events import (
@@ -24,11 +27,16 @@ from discreet.events import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
+    ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
+    OptimalPartitionSelectionEvent,
+    Parallel,
+    PermuteAndFlipEvent,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
+    ThresholdEvent,
     compose,
     repeat,
 )
@@ -103,6 +111,72 @@ def test_samples_of_compositions_of_samples_against_all_outcomes(
 def test_samples_of_compositions_of_samples_against_all_outcomes_nightly(block: int) -> None:
     for seed in range(1000 + block * 20, 1020 + block * 20):
         check_nested(seed)
+
+
+def with_mass_at_infinity(random: Random) -> tuple[Event, oracle.Outcomes]:
+    """A random event with a mass at infinity, and its two distributions written down by hand."""
+    if random.random() < 0.5:
+        n, by = random.choice([2, 4, 9]), random.randint(1, 2)
+        return BinomialEvent(n, Sensitivity(l0=1, linf=by)), oracle.binomial(n, by)
+    eps, failing = fraction(random, 0, 2), random.choice([Fraction(1, 1000), Fraction(1, 7)])
+    return Claim(eps, failing), oracle.claim(eps, failing)
+
+
+def nested_with_masses(random: Random) -> tuple[Event, oracle.Outcomes]:
+    """A sample of a composition that holds samples, perhaps in another one. Some outcomes are possible for one of two
+    neighbours alone; on a sample, for only the one that has the unit."""
+    event, outcomes = with_mass_at_infinity(random)
+    depth = random.randint(1, 2)
+    for level in range(depth):
+        rate = random.choice([fraction(random, 0.05, 0.9), Fraction(1, 1000)])
+        event, outcomes = Subsampled(event, rate), oracle.sampled(outcomes, rate)
+        more, others = random.choice([small, with_mass_at_infinity])(random)
+        if len(others) <= (30 if depth == 1 else 6 - level):
+            event, outcomes = compose(event, more), oracle.composed([outcomes, others])
+    rate = fraction(random, 0.05, 0.9)
+    event, outcomes = Subsampled(event, rate), oracle.sampled(outcomes, rate)
+    beside, others = with_mass_at_infinity(random)
+    return compose(event, beside), oracle.composed([outcomes, others])
+
+
+def find_missed_with_masses(seeds: range, width: float = 0.02) -> list[int]:
+    """The seeds whose intervals miss the truth, or say too little."""
+    found = []
+    for seed in seeds:
+        random = Random(seed)
+        event, outcomes = nested_with_masses(random)
+        for eps in (0.0, random.uniform(0, 1), random.uniform(0, 4)):
+            both = [oracle.hockey_stick(outcomes, Fraction(eps), swapped) for swapped in (False, True)]
+            one = delta(event, eps)
+            is_missed = oracle.misses(one.lower, one.upper, both[0].max(both[1]), 1e-40)
+            if is_missed or one.upper > (1 + width) * one.lower + 1e-9:
+                found.append(seed)
+    return found
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_samples_of_compositions_with_masses_at_infinity_against_all_outcomes(block: int) -> None:
+    assert find_missed_with_masses(range(block * 20, block * 20 + 20)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(30))
+def test_samples_of_compositions_with_masses_at_infinity_against_all_outcomes_nightly(block: int) -> None:
+    assert find_missed_with_masses(range(1000 + block * 40, 1040 + block * 40)) == []
+
+
+def test_what_only_one_of_two_neighbours_has_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: it is left out, or taken to be as much for both neighbours."""
+    right = dominating_pairs.sample_poisson
+
+    def alike(pld: DiscretePld, mass: Interval, rate: Fraction, removed: bool, second: Interval | None = None) -> Any:
+        return right(pld, mass, rate, removed)
+
+    monkeypatch.setattr(dominating_pairs, "sample_poisson", alike)
+    assert find_missed_with_masses(range(20))
+    monkeypatch.undo()
+    monkeypatch.setattr(dominating_pairs, "bound_second_mass", lambda pld, omitted: (0.0, 0.0))
+    assert find_missed_with_masses(range(20))
 
 
 def gaussian_curve(mu: float, alpha: float) -> float:
@@ -201,6 +275,23 @@ def test_delta_and_advantage_say_something_wherever_epsilon_does() -> None:
         for eps in (0, Fraction(1, 100), Fraction(1, 10)):
             found = delta(event, eps)
             assert 0 < found.lower <= found.upper <= 1.2 * found.lower
+
+
+def test_an_attacker_finds_no_less_at_zero_than_just_above_it() -> None:
+    """δ falls with ε, and so do lower ends: at ε = 0 one of the two directions is left out only if it says nothing more."""
+    bell, once = GaussianEvent(Fraction(1), count()), Fraction(1, 10)
+    shown = ThresholdEvent(Fraction(2), 15, 2), OptimalPartitionSelectionEvent(Fraction(1), Fraction(1, 1000), 2)
+    chosen = ExponentialEvent(Fraction(1)), PermuteAndFlipEvent(Fraction(1))
+    one_of = Parallel((RandomizedResponseEvent(Fraction(3, 4), 2), Subsampled(bell, once)))
+    for event in (
+        *(repeat(one, times) for one in shown for times in (1, 3)),
+        *(repeat(Subsampled(one, once), times) for one in (*shown, *chosen) for times in (1, 3)),
+        *(repeat(SampledWithoutReplacement(one, once), 3) for one in (bell, *chosen)),
+        *(compose(one_of, one) for one in (bell, Subsampled(bell, once), *shown)),
+    ):
+        zero, above = delta(event, 0), delta(event, Fraction(1, 10**6))
+        assert zero.lower >= 0.999 * above.lower - 1e-6, event
+        assert zero.upper >= above.lower, event
 
 
 def test_both_directions_of_a_nested_sample_are_one_pair() -> None:

@@ -162,14 +162,18 @@ def _merge_atoms(loss: Floats, mass: Floats, loss_error: Floats, mass_error: Flo
 
 
 def sample_poisson(
-    pld: DiscretePld, infinity_mass: tuple[float, float], rate: Fraction, removed: bool
+    pld: DiscretePld,
+    infinity_mass: tuple[float, float],
+    rate: Fraction,
+    removed: bool,
+    second_mass: tuple[float, float] | None = None,
 ) -> tuple[DiscretePld, float, float]:
     """The distribution on a Poisson sample at `rate` < 1 [ZDW22, Thm 11], and its mass at infinity between two doubles.
 
     With mixture (1 − q)Q + qP: the unit removed, L' = ln(1 − q + q·e^L) under the mixture, whose mass at L is
     Q·e^{L'} = P·e^{L' − L}, and what only Q has sits at ln(1 − q). The unit added, L' = −ln(1 − q + q·e^{-L}) under
-    the first of *its* pair, and what was infinite is −ln(1 − q). The pairs given here treat both directions alike, so
-    "what only Q has" is the mass at infinity.
+    the first of *its* pair, and what was infinite is −ln(1 − q). `second_mass` is what only Q has; if it is not given, the
+    pair treats both directions alike, and it is the mass at infinity.
     """
     q, sign = nearest_float(rate), 1 if removed else -1
     turned = sign * pld.loss
@@ -181,7 +185,7 @@ def sample_poisson(
     slip = pld.loss_error + 8 * EPS * (1 + np.abs(turned) + np.abs(image))
     mass = pld.log_mass + (image - pld.loss if removed else 0.0)
     mass_slip = pld.mass_error + (slip + pld.loss_error if removed else 0.0)
-    low, high = infinity_mass
+    low, high = second_mass if removed and second_mass is not None else infinity_mass  # what is finite on a sample
     edge = log(nearest_float(1 - rate))
     if low > 0:
         share = nearest_float(1 - rate) if removed else 1.0
@@ -195,8 +199,17 @@ def sample_poisson(
         unknown = high
     pld = DiscretePld.of(sign * image, mass, slip, mass_slip)
     if removed:
-        return pld, q * low * (1 - 4 * EPS), q * high * (1 + 4 * EPS) + unknown
+        return pld, q * infinity_mass[0] * (1 - 4 * EPS), q * infinity_mass[1] * (1 + 4 * EPS) + unknown
     return pld, 0.0, unknown
+
+
+def bound_second_mass(pld: DiscretePld, omitted: float) -> tuple[float, float]:
+    """What only Q has, between two doubles: 1 − Σ P·e^{-L}, of a list that leaves out at most `omitted` of Q."""
+    error = pld.mass_error + pld.loss_error
+    rough = 8 * EPS * (len(pld.loss) + float(np.abs(pld.log_mass).max() + np.abs(pld.loss).max()))
+    logs = pld.log_mass - pld.loss
+    least, most = (float(np.exp(np.minimum(logs + s * error, 700.0)).sum()) * (1 + s * rough) for s in (-1, 1))
+    return max(0.0, 1 - most - omitted - 4 * EPS), max(0.0, 1 - least + 4 * EPS)
 
 
 # Sums Σ_j weight_j·e^{i·s·at_j} at many s: directly, or by a fast Fourier transform where the s are evenly spaced.
