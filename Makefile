@@ -2,6 +2,8 @@
 # with uv if it is on the PATH, else with pip.
 #   make test WORKERS=2            run the tests in two processes instead of one more than there are cores
 #   make install PYTHON=python3.13 choose the Python of .venv
+# The tools include PyTorch, of which the CPU build is enough. Where the usual index has builds with CUDA (some gigabytes), name PyTorch's index of CPU
+# builds too: PIP_EXTRA_INDEX_URL=… make install; with uv UV_INDEX=….
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples" / "census")]
+
+import redistricting  # noqa: E402
 
 from benchmarks.accountants.cases import CASES, Case  # noqa: E402
 from benchmarks.peers import interpreter  # noqa: E402
@@ -227,6 +229,9 @@ def _corners() -> Iterator[tuple[str, Callable[[], Bounds], float]]:
     yield cost("DiscreteGaussian(10), l2 = 3 alone", only_l2, LOOSE)
     yield cost("5 × DiscreteGaussian(10), l2 = 3 alone", 5 * only_l2, LOOSE)
     few, many = repeat(SampledWithoutReplacement(bell, TENTH), 3), repeat(sample(laplace(Fraction(13, 2)), TENTH), 20)
+    census = redistricting.make_event()
+    name = "2020 redistricting data, persons: 65 discrete Gaussians, replace, δ = 1e-10; published: 17.14"
+    yield name, lambda: epsilon(census, redistricting.DELTA), TIGHT
     yield "δ at ε = 1 of 3 × SampledWithoutReplacement(Gaussian(1), 1/10)", lambda: delta(few, 1), TIGHT
     yield "advantage of 3 × SampledWithoutReplacement(Gaussian(1), 1/10)", lambda: advantage(few), TIGHT
     yield "δ at ε = 1/10 of 20 × Subsampled(Laplace(13/2), 1/10)", lambda: delta(many, TENTH), TIGHT
