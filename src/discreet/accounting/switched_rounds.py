@@ -50,7 +50,7 @@ class SwitchedRounds:
     """`times` rounds of Gaussian or Laplace noise on a share `rate` of the units.
 
     >>> two = SwitchedRounds(GaussianPld(Fraction(1)), Fraction(1, 10), 2)
-    >>> 0.057 < two.find_delta(0.0) < 0.059
+    >>> 0.0617 < two.find_delta(0.0) < 0.0619
     True
     """
 

@@ -67,6 +67,7 @@ from discreet.query.record import LedgerReference
 from discreet.query.schema import ROW
 from discreet.session.executor import SEEDED
 from discreet.session.session import Session
+from discreet.text import to_printable
 from discreet.units import Neighbours, invariants_to_json
 
 MAX_REPORTS = 100
@@ -97,7 +98,7 @@ def draw_bar(progress: Progress) -> None:
     done = progress.step * BAR_WIDTH // progress.steps
     bar = "█" * done + "░" * (BAR_WIDTH - done)
     line = f"{bar} step {progress.step:,} of {progress.steps:,}, ε {progress.epsilon:.3g} so far, {progress.seconds:,.0f} s"
-    print(f"\r{line}", end="\n" if progress.step == progress.steps else "", file=sys.stderr, flush=True)
+    print("\r" + to_printable(line), end="\n" if progress.step == progress.steps else "", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, eq=False)
