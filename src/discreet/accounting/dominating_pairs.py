@@ -657,8 +657,7 @@ def _sample_cells(everyone: Direction, rate: Fraction, removed: bool) -> tuple[D
     or are infinite; more of either only adds to a curve, less only takes away, so one end of each is enough.
     """
     worst = everyone.dominating_pair
-    low, high = list_cells(tuple(everyone.parts)), None if worst is None else list_cells(worst.parts)
-    if low is None or high is None or worst is None:
+    if worst is None or (high := list_cells(worst.parts)) is None or (low := list_cells(tuple(everyone.parts))) is None:
         return None
     least, most = everyone.infinity_mass[0], worst.infinity_mass
     second = bound_second_mass(low.below, low.omitted)[0], bound_second_mass(high.above, high.omitted)[1]

@@ -58,11 +58,14 @@ def list_cells(parts: tuple[Part, ...]) -> Cells | None:
     """
     if not 0 < sum(times for _, times in parts) <= _MAX_TIMES:
         return None
-    total: Cells | None = None
-    for pld, times in parts:
+    listed: list[tuple[Cells, int]] = []
+    for pld, times in parts:  # all of them before any are added up, which takes longer
         one = _list_one(pld)
         if one is None:
             return None
+        listed.append((one, times))
+    total: Cells | None = None
+    for one, times in listed:
         power: Cells | None = None
         for bit in f"{times:b}":
             power = None if power is None else _add(power, power)
