@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import interpreter
+from benchmarks.peers import DIFFPRIVLIB, interpreter
 from benchmarks.sniper import ALGORITHMS, EPSILON
 from benchmarks.table import Section
 from discreet import audit
@@ -16,8 +16,8 @@ from discreet.auditor.targets import MUTANTS, SampledMechanism, Target
 
 HERE = Path(__file__).parent
 PEERS = {
-    "diffprivlib Laplace": ("diffprivlib", ["diffprivlib==0.6.6", "scikit-learn==1.6.1"], "laplace", 0.5),
-    "diffprivlib Gaussian": ("diffprivlib", ["diffprivlib==0.6.6", "scikit-learn==1.6.1"], "gaussian", (0.5, 1e-5)),
+    "diffprivlib Laplace": ("diffprivlib", DIFFPRIVLIB, "laplace", 0.5),
+    "diffprivlib Gaussian": ("diffprivlib", DIFFPRIVLIB, "gaussian", (0.5, 1e-5)),
     "python-dp Gaussian": ("python-dp", ["python-dp==1.1.4", "numpy"], "gaussian", (0.5, 1e-5)),
     "OpenDP Laplace": ("opendp", ["opendp==0.16.0", "numpy"], "laplace", 0.5),
 }
@@ -36,8 +36,8 @@ def attacked(target: Target) -> tuple[Any, float]:
 
 
 def mutants() -> Section:
-    """Every wrong twin, at 99.9%."""
-    columns = ["twin", "claimed ε", "at δ", "certified ε ≥", "answers", "seconds"]
+    """Every mutant, at 99.9%."""
+    columns = ["mutant", "claimed ε", "at δ", "certified ε ≥", "answers", "seconds"]
     section = Section("Auditing: mutants of our own", "At 99.9% confidence. Goal: 95% caught, ≤ 60 s for all.", columns)
     caught, took = 0, 0.0
     for target in MUTANTS:

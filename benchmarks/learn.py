@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.adult_like import SIZES, draw_rows
-from benchmarks.peers import interpreter
+from benchmarks.peers import DIFFPRIVLIB, interpreter
 from benchmarks.table import Section
 from discreet.learn import PCA, Additive, BinnedNB, GaussianNB, KMeans, LinearRegression, LogisticRegression, Moments, Stump
 
 Floats = NDArray[np.float64]
 HERE = Path(__file__).parent
-DIFFPRIVLIB = ["diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy<2.3"]
 INTERPRET = ["interpret-core==0.7.8", "scikit-learn==1.7.2", "pandas", "joblib"]
 EPSILONS, DELTA, SEEDS = (0.1, 0.5, 1, 3), 1e-6, 20
 PEER_SEEDS = {"peer_diffprivlib.py": 6, "peer_interpret.py": 3}

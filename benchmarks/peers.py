@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).parent / ".peers"
+DIFFPRIVLIB = ["diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy<2.3"]
 
 
 def interpreter(name: str, packages: list[str]) -> Path:

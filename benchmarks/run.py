@@ -3,9 +3,12 @@
 python benchmarks/run.py [SUBJECT …]   measures those
 """
 
+import os
 import platform
 import subprocess
 import sys
+import time
+import traceback
 from importlib.metadata import version
 from pathlib import Path
 
@@ -75,14 +78,24 @@ def sections(text: str) -> dict[str, str]:
 
 
 def main(*named: str) -> None:
-    """Print each table as it is ready, and put it in the place of the one before."""
+    """Print each table as it is ready, and put it in the place of the one before. Name sections that failed at the end."""
     found = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() and named else {}
-    code = measured_on()  # before this file's own results change the working tree
+    code, failed = measured_on(), []  # before this file's own results change the working tree
     for make in [make for subject in named or SUBJECTS for make in SUBJECTS[subject]]:
-        text = make().markdown().rstrip() + f"\n\n{code}\n"
+        load, start = os.getloadavg()[0], time.perf_counter()
+        try:
+            table = make().markdown().rstrip()
+        except Exception:
+            traceback.print_exc()
+            failed.append(f"{make.__module__}.{make.__name__}")
+            continue
+        took = time.perf_counter() - start
+        text = f"{table}\n\n{code} Taken in {took:.0f} s; load of the machine before: {load:.1f}.\n"
         print(text, flush=True)
         found |= sections(f"\n{text}")
         RESULTS.write_text("\n".join([TOP, *(f"## {section}" for section in found.values())]), encoding="utf-8")
+    if failed:
+        sys.exit(f"These sections failed: {', '.join(failed)}.")
 
 
 if __name__ == "__main__":
