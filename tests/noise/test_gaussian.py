@@ -15,8 +15,8 @@ from tests.support.scripted_bits import ConstantBits, ScriptedBits
 UNEVEN = Fraction(10**11, 7)  # its double is rounded, and so is every product with it
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(1000), Fraction(1 << 30), UNEVEN]
 WIDE = [
-    Fraction((1 << 34) + 1), Fraction(10**12, 7), Fraction(1 << 38), Fraction(1 << 42), Fraction(10**14, 3), Fraction(1 << 50),
-    Fraction(2**59 - 1, 7), Fraction(1 << 57),
+    Fraction((1 << 34) + 1), Fraction(10**12, 7), Fraction(1 << 38), Fraction(1 << 42), Fraction(10**14, 3),
+    Fraction(1 << 50), Fraction(2**59 - 1, 7), Fraction(1 << 57),
 ]  # fmt: skip
 
 
@@ -73,7 +73,8 @@ def near_halves_of_64_bits(sigma: Fraction, count: int) -> tuple[list[int], list
         half = Fraction(2 * pick.randrange(int(-3 * sigma), int(3 * sigma)) + 1, 2)
         place = half / sigma * (1 << table.cell_bits)
         cell = place.numerator // place.denominator
-        nudge = pick.choice((-1, 1)) * pick.getrandbits(pick.randrange(1, 54 + table.cell_bits - int(sigma).bit_length() + 8))
+        largest = 62 + table.cell_bits - int(sigma).bit_length()  # bits of a distance of 2^-2 or so
+        nudge = pick.choice((-1, 1)) * pick.getrandbits(pick.randrange(1, largest))
         position = int((place - cell) * (1 << 64)) + nudge
         if cell in firsts and 0 <= position < 1 << 64:
             entries.append(firsts[cell])

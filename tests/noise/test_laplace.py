@@ -58,7 +58,7 @@ TINY, LOW_BITS, DEPTH = Fraction(5, 2), 2, 10
 
 
 def masses_by_digits() -> tuple[dict[int, float], float]:
-    """Return the share of all bit strings that lead to each G = 4·H + L at scale 5/2, and of those that decide nothing yet."""
+    """Return the share of all bit strings that lead to each G = 4·H + L at scale 5/2, and of those that are undecided."""
     known, undecided = defaultdict[int, float](float), 0.0
     share = 0.5**DEPTH
     lows = [0.0] * (1 << LOW_BITS)

@@ -15,9 +15,9 @@ x = fl(j + fl(u))·h from 64 bits of U, and two roundings more in σ·x; as |X| 
 ½ − σ·MARGIN, then t rounds as σ·X does; where σ·MARGIN ≥ ½, no draw is settled so. Adding 1.5·2^52 rounds |t| < 2^51 to an
 integer, which is what the last bits of the sum hold.
 
-**A wide σ**, above MAX_WHOLE_SIGMA = 2^34, would leave too many draws open: a double has too few bits for all of σ·X, and the
-48 bits of U are too few as well. There U has 64 bits from the start, the 16 further ones from words that four draws share,
-and σ·X is computed in two parts. Let s = σ·h, y = j + U = y₁ + y₂ with the first 16 bits of U in y₁, and s = a + b, a the
+**A wide σ**, above MAX_WHOLE_SIGMA = 2^34, would leave too many draws open: a double has too few bits for all of σ·X, and
+the 48 bits of U are too few as well. There U has 64 bits from the start, 16 of them from words that four draws share, and
+σ·X is computed in two parts. Let s = σ·h, y = j + U = y₁ + y₂ with the first 16 bits of U in y₁, and s = a + b, a the
 largest multiple of 2^e that leaves b ≥ 0, e ≥ 16, so that a/2^e < 2^26. Then s·y = a·y₁ + (a·y₂ + b·y).
 
 **Proof** of its error bound, for σ ≤ MAX_SIGMA = 2^57. The first part is an integer without error: y₁ is a multiple of
@@ -163,7 +163,7 @@ def _fill_rectangles(table: NormalTable, sigma: Fraction, out: Ints, source: Bit
             np.abs(t, out=t)
             np.less_equal(t, limit, out=unsettled)  # false for NaN: the remainder
         else:
-            more = source.words(-(-part.size * LEADING_BITS // 64)).view(np.uint16)[: part.size]
+            more = workspace.words(-(-part.size // 4), source, "shared").view(np.uint16)[: part.size]
             rest = workspace.array("rest", np.uint64, part.size)
             np.bitwise_and(words, _LEADING_MASK, out=rest)
             rest |= _ONE_BITS
@@ -176,7 +176,7 @@ def _fill_rectangles(table: NormalTable, sigma: Fraction, out: Ints, source: Bit
             trailing -= 1.0
             np.less_equal(wide.round(t, trailing, spare, part), wide.limit, out=unsettled)
         waiting = np.logical_not(unsettled, out=unsettled).nonzero()[0]
-        in_rectangle = index[waiting] < table.entries.size
+        in_rectangle = index.take(waiting) < table.entries.size
         for i in waiting[in_rectangle].tolist():
             u = LazyUniform(source, int(words[i] & _POSITION_MASK), POSITION_BITS)
             if wide is not None:

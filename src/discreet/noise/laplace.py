@@ -15,12 +15,12 @@ with v ≥ MIN_UNIFORM = 2^-14, so that −ln v < 9.71. Then, in units of s,
 which add up to less than MARGIN = 2^-45. A t farther than s·MARGIN from every integer above 0 has the floor of the true
 value (which is never negative). The others, and v < MIN_UNIFORM, are settled in fixed point.
 
-**A wide scale**, above MAX_WHOLE_SCALE = 2^31, would leave too many draws open: a double has too few bits for all of −s·ln V.
-There a geometric number is drawn as G = 2^g·H + L with 0 ≤ L < 2^g. As a^G = (a^{2^g})^H·a^L, H and L are independent, H is
-geometric with scale s/2^g, and P(L) ∝ e^{-L/s}. H takes a logarithm as above, at a scale below 2^HIGH_BITS. L is a
-uniform number of g bits that is accepted if U < e^{-L/s}, else drawn again with another U; the other bits of its word are the
-first ones of U. Since e^{-L/s} ≥ 1 − L/s > 1 − 2^(1−HIGH_BITS), every U of which the first HIGH_BITS − 1 bits are not
-all ones accepts, and the others are compared exactly. A discrete Laplace number is G with a fair sign, where −0 is drawn
+**A wide scale**, above MAX_WHOLE_SCALE = 2^31, would leave too many draws open: a double has too few bits for all of
+−s·ln V. There a geometric number is drawn as G = 2^g·H + L with 0 ≤ L < 2^g. As a^G = (a^{2^g})^H·a^L, H and L are
+independent, H is geometric with scale s/2^g, and P(L) ∝ e^{-L/s}. H takes a logarithm as above, with s/2^g < 2^HIGH_BITS.
+L is a uniform number of g bits that is accepted if U < e^{-L/s}, else drawn again with another U; the other bits of its word
+are the first ones of U. Since e^{-L/s} ≥ 1 − L/s > 1 − 2^(1−HIGH_BITS), every U of which the first HIGH_BITS − 1 bits are
+not all ones accepts, and the others are compared exactly. A discrete Laplace number is G with a fair sign, where −0 is drawn
 again: P(k) ∝ (1−a)/2·a^|k|, at k = 0 as elsewhere.
 """
 
