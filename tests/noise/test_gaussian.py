@@ -68,7 +68,8 @@ def near_halves_of_64_bits(sigma: Fraction, count: int) -> tuple[list[int], list
     """Entries of rectangles, and positions of 64 bits in them, where σ·X lies close to a half-integer, at all distances."""
     table, pick = normal_table(), Random(8)
     firsts = {cell: i for i, cell in reversed(list(enumerate(table.entries.tolist())))}
-    entries, positions = [], []
+    entries: list[int] = []
+    positions: list[int] = []
     while len(entries) < count:
         half = Fraction(2 * pick.randrange(int(-3 * sigma), int(3 * sigma)) + 1, 2)
         place = half / sigma * (1 << table.cell_bits)
