@@ -223,9 +223,9 @@ def test_a_workspace_changes_no_draw(sampler: str, monkeypatch: pytest.MonkeyPat
     assert (draw(seeded_bits(3)) == expected).all()
     original, first = bits.Workspace.words, list[bits.Words]()
 
-    def repeat(workspace: bits.Workspace, size: int, source: bits.Bits) -> bits.Words:
+    def repeat(workspace: bits.Workspace, size: int, source: bits.Bits, name: str = "words") -> bits.Words:
         if not first:
-            first.append(original(workspace, size, source).copy())
+            first.append(original(workspace, size, source, name).copy())
         return first[0][:size].copy()
 
     monkeypatch.setattr(bits.Workspace, "words", repeat)  # the mutant: every block has the words of the first

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.noise import lattice_gaussian
+from discreet.noise.bits import Workspace
 from tests.support.scripted_bits import ScriptedBits
 
 
@@ -60,7 +61,7 @@ def is_rejected(word: int, k: int, sigma: int, *, many: bool) -> bool:
         lanes = np.zeros(20, np.uint16)
         lanes[-1] = word >> 48
         values, script = np.array([0] * 19 + [k]), [*lanes.view(np.uint64).tolist(), word << 16 & 2**64 - 1]
-    rejected = lattice_gaussian._draw_rejections(values, Fraction(sigma), ScriptedBits(script))
+    rejected = lattice_gaussian._draw_rejections(values, Fraction(sigma), ScriptedBits(script), Workspace())
     return rejected == [values.size - 1]
 
 

@@ -1,5 +1,6 @@
 """Exact normal numbers: all bits of a tiny table in rationals, the table's bounds against Arb, doubles against integers."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
@@ -148,6 +149,20 @@ def test_rectangles_fit_under_the_density_and_boxes_reach_above_it(table: Normal
     assert ((table.bases[: table.entries.size] + 1) * 16).tolist() == table.entries.tolist()
     assert np.isnan(table.bases[table.entries.size :]).all()
     assert max(abs(table.entries.min()), table.entries.max() + 1) * width < 4  # as the error bound of the rounding assumes
+
+
+@pytest.mark.parametrize("table", [TINY, normal_table()], ids=["tiny", "real"])
+def test_the_guide_names_the_box_of_every_integer_that_it_settles(table: NormalTable) -> None:
+    width = 1 << table.choice_bits - table.guide_bits
+    assert table.guide.size * width == 1 << table.choice_bits
+    for i, box in enumerate(table.guide.tolist()):
+        first, last = (bisect_right(table.box_ends, choice) for choice in (i * width, (i + 1) * width - 1))
+        assert box == (first if first == last else -1)
+
+
+def test_a_guide_that_is_one_box_off_is_noticed() -> None:
+    wrong = np.where(normal_table().guide > 0, normal_table().guide - 1, -1)
+    assert not compare_with_integers(replace(normal_table(), guide=wrong), 1008)
 
 
 def test_bounds_of_the_density_enclose_it() -> None:

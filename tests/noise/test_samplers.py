@@ -11,10 +11,11 @@ from math import exp
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from discreet import BadParameter, noise
-from discreet.noise import fair_coins, laplace, lattice_gaussian, table, uniform
-from discreet.noise.bits import LazyUniform
+from discreet.noise import fair_coins, gaussian, laplace, lattice_gaussian, table, uniform
+from discreet.noise.bits import SYSTEM, Bits, LazyUniform, Workspace
 from discreet.testing import seeded_bits
 from tests.support.bit_tree import is_consistent, leaves, magnitude
 from tests.support.distributions import (
@@ -26,6 +27,7 @@ from tests.support.distributions import (
     discrete_gaussian_cdf,
     discrete_laplace_cdf,
     geometric_cdf,
+    uniform_cdf,
 )
 from tests.support.goodness_of_fit import edges_of, rejects
 from tests.support.reference_samplers import slow_discrete_gaussian, slow_discrete_laplace
@@ -34,6 +36,42 @@ DRAWS = 10**6
 
 
 WRONG = Fraction(51, 50)
+WIDE = [
+    Fraction((1 << 31) + 1), Fraction((1 << 34) + 1), Fraction(10**12, 7), Fraction(1 << 38), Fraction((1 << 42) + 1),
+    Fraction(10**14, 3), Fraction(1 << 50), Fraction(2**58, 7), Fraction(1 << 56),
+]  # fmt: skip
+
+
+class ZeroShared:
+    """Words of the system, but those that several draws share are zero: every second request of a thread."""
+
+    tainted = True
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        self.requests += 1
+        return SYSTEM.words(count) * np.uint64(self.requests % 2)
+
+
+def beyond(fill: Callable[[Fraction, NDArray[np.int64], Bits, Workspace], None]) -> Callable[..., NDArray[np.int64]]:
+    """Return a sampler of scales that the public functions refuse, up to those that the proofs cover."""
+
+    def draw(scale: Fraction, size: int, source: Bits = SYSTEM) -> NDArray[np.int64]:
+        out = np.empty(size, np.int64)
+        fill(scale, out, source, Workspace())
+        return out
+
+    return draw
+
+
+BEYOND = {
+    "geometric": beyond(laplace.fill_geometric),
+    "discrete Laplace": beyond(laplace.fill_laplace),
+    "rounded Gaussian": beyond(gaussian.fill_rounded),
+    "discrete Gaussian": beyond(lattice_gaussian._fill_by_rejection),
+}
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=float)
@@ -45,6 +83,33 @@ def test_noise_has_its_distribution_and_no_other(sampler: Sampler, scale: Fracti
     if scale >= 1:
         assert rejects(draws, sampler.cdf(scale * WRONG), edges)
         assert rejects(draws, sampler.cdf(scale / WRONG), edges)
+
+
+@pytest.mark.parametrize("scale", WIDE, ids=float)
+@pytest.mark.parametrize("sampler", NOISES, ids=lambda sampler: sampler.name)
+def test_wide_noise_has_its_distribution_and_no_other(sampler: Sampler, scale: Fraction) -> None:
+    """Also in bits that are drawn apart from the others: at this width, all of the last 24 are uniform within 10^-4."""
+    draws = sampler.draw(scale, DRAWS, None) if scale <= 1 << 50 else BEYOND[sampler.name](scale, DRAWS)
+    edges = edges_of(sampler.spread(scale))
+    assert not rejects(draws, sampler.cdf(scale), edges)
+    assert rejects(draws, sampler.cdf(scale * WRONG), edges)
+    assert rejects(draws, sampler.cdf(scale / WRONG), edges)
+    assert not any(digits_reject(draws, shift) for shift in (0, 8, 16))
+
+
+def digits_reject(draws: NDArray[np.int64], shift: int) -> bool:
+    """Say whether eight bits of the draws are too unlikely to be uniform."""
+    return rejects(draws >> shift & 255, uniform_cdf(Fraction(256)), list(range(255)))
+
+
+def test_low_bits_that_are_not_uniform_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: further bits of U that are all zero; low bits of a geometric number of which one is never set."""
+    sigma = Fraction(1 << 56)
+    assert digits_reject(BEYOND["rounded Gaussian"](sigma, DRAWS, ZeroShared()), 0)
+    original = laplace._draw_low_bits
+    for lost in (1, 1 << 12):
+        monkeypatch.setattr(laplace, "_draw_low_bits", lambda *args, lost=lost: original(*args) & ~lost)
+        assert digits_reject(noise.geometric(1 << 40, DRAWS), 0 if lost == 1 else 8)
 
 
 @pytest.mark.parametrize("sampler", NOISES[1:], ids=lambda sampler: sampler.name)
@@ -97,7 +162,7 @@ TREES: dict[str, tuple[Callable[[LazyUniform], int], Callable[[Fraction], Callab
         lambda s: lambda k: (0.0, 1 - float(s) / 7.5, 1.0)[k + 1],
     ),
     "Bernoulli(e^-2.5)": (
-        lambda u: int(u.is_below(partial(uniform._exp_bounds, SCALE))),
+        lambda u: int(u.is_below(partial(uniform.exp_bounds, SCALE))),
         lambda s: lambda k: (0.0, 1 - exp(-float(s)), 1.0)[k + 1],
     ),
 }

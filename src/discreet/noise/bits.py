@@ -222,11 +222,11 @@ class Workspace:
             found = self._arrays[name] = np.empty(size, dtype)
         return found[:size]
 
-    def words(self, size: int, source: Bits) -> Words:
-        """Return fresh words, in an array that the next call fills again."""
+    def words(self, size: int, source: Bits, name: str = "words") -> Words:
+        """Return fresh words, in the array of a name, which the next call fills again."""
         if not isinstance(source, Keystream):
             return source.words(size)
-        out = self.array("words", np.uint64, size)
+        out = self.array(name, np.uint64, size)
         source.fill(out)
         return out
 

@@ -14,6 +14,14 @@ with v ≥ MIN_UNIFORM = 2^-14, so that −ln v < 9.71. Then, in units of s,
                                            3·10.5·2^-53    < 2^-48
 which add up to less than MARGIN = 2^-45. A t farther than s·MARGIN from every integer above 0 has the floor of the true
 value (which is never negative). The others, and v < MIN_UNIFORM, are settled in fixed point.
+
+**A wide scale**, above MAX_WHOLE_SCALE = 2^31, would leave too many draws open: a double has too few bits for all of
+−s·ln V. There a geometric number is drawn as G = 2^g·H + L with 0 ≤ L < 2^g. As a^G = (a^{2^g})^H·a^L, H and L are
+independent, H is geometric with scale s/2^g, and P(L) ∝ e^{-L/s}. H takes a logarithm as above, with s/2^g < 2^HIGH_BITS.
+L is a uniform number of g bits that is accepted if U < e^{-L/s}, else drawn again with another U; the other bits of its word
+are the first ones of U. Since e^{-L/s} ≥ 1 − L/s > 1 − 2^(1−HIGH_BITS), every U of which the first HIGH_BITS − 1 bits are
+not all ones accepts, and the others are compared exactly. A discrete Laplace number is G with a fair sign, where −0 is drawn
+again: P(k) ∝ (1−a)/2·a^|k|, at k = 0 as elsewhere.
 """
 
 from collections.abc import Callable
@@ -28,6 +36,7 @@ from discreet._numbers import Number, check_positive, format_rational
 from discreet.errors import BadParameter
 from discreet.noise import fixed
 from discreet.noise.bits import (
+    INT64_MAX,
     MAX_SCALAR_DRAWS,
     SPARE_BITS,
     SYSTEM,
@@ -41,11 +50,19 @@ from discreet.noise.bits import (
     draw_signs,
     saturate,
 )
+from discreet.noise.uniform import exp_bounds
 
 MIN_UNIFORM = 2.0**-14
 MARGIN = 2.0**-45
+MAX_WHOLE_SCALE = 1 << 31
+"""Up to this scale, one logarithm gives the whole number: one draw in 8,192 or fewer is left open."""
+
+HIGH_BITS = 24
 Shift: TypeAlias = Callable[[int], int]
 """2^P·κ within 1, for any precision P."""
+
+_CLOSE = np.uint64((1 << 64) - (1 << 65 - HIGH_BITS))
+"""The least word of which the first HIGH_BITS − 1 bits are ones."""
 
 
 def check_sampler_scale(scale: Number, name: str = "scale") -> Fraction:
@@ -63,14 +80,7 @@ def geometric(scale: Number, size: int, bits: Bits | None = None) -> Ints:
     True
     """
     s = check_sampler_scale(scale)
-
-    def fill(out: Ints, source: Bits, workspace: Workspace) -> None:
-        if out.size <= MAX_SCALAR_DRAWS:
-            out[:] = [settle(LazyUniform(source, word >> 1, 63), s, _no_shift) for word in source.words(out.size).tolist()]
-        else:
-            out[:] = _draw_floors(s, 0.0, _no_shift, out.size, source)[0]
-
-    return draw_array(size, fill, np.int64, SYSTEM if bits is None else check_bits(bits))
+    return draw_array(size, partial(fill_geometric, s), np.int64, SYSTEM if bits is None else check_bits(bits))
 
 
 def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints:
@@ -80,19 +90,37 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints
     (4,)
     """
     s = check_sampler_scale(scale)
+    return draw_array(size, partial(fill_laplace, s), np.int64, SYSTEM if bits is None else check_bits(bits))
+
+
+def fill_geometric(s: Fraction, out: Ints, source: Bits, workspace: Workspace) -> None:
+    """Fill an array with geometric draws."""
+    if out.size <= MAX_SCALAR_DRAWS:
+        out[:] = [settle(LazyUniform(source, word >> 1, 63), s, _no_shift) for word in source.words(out.size).tolist()]
+    elif s <= MAX_WHOLE_SCALE:
+        out[:] = _draw_floors(s, 0.0, _no_shift, out.size, source)[0]
+    else:
+        out[:] = _draw_wide(s, out.size, source)[0]
+
+
+def fill_laplace(s: Fraction, out: Ints, source: Bits, workspace: Workspace) -> None:
+    """Fill an array with discrete Laplace draws."""
     shift = partial(_kappa, s)
-
-    def fill(out: Ints, source: Bits, workspace: Workspace) -> None:
-        if out.size <= MAX_SCALAR_DRAWS:
-            for i, word in enumerate(source.words(out.size).tolist()):
-                floor = settle(LazyUniform(source, word >> 1, 63), s, shift)
-                out[i] = -floor if word & 1 else floor
-        else:
-            kappa = log(2 / (1 + exp(-1 / float(s))))
-            sizes, words = _draw_floors(s, kappa, shift, out.size, source)
-            np.multiply(sizes, draw_signs(words), out=out)
-
-    return draw_array(size, fill, np.int64, SYSTEM if bits is None else check_bits(bits))
+    if out.size <= MAX_SCALAR_DRAWS:
+        for i, word in enumerate(source.words(out.size).tolist()):
+            floor = settle(LazyUniform(source, word >> 1, 63), s, shift)
+            out[i] = -floor if word & 1 else floor
+    elif s <= MAX_WHOLE_SCALE:
+        kappa = log(2 / (1 + exp(-1 / float(s))))
+        sizes, words = _draw_floors(s, kappa, shift, out.size, source)
+        np.multiply(sizes, draw_signs(words), out=out)
+    else:
+        sizes, words = _draw_wide(s, out.size, source)
+        signs = draw_signs(words)
+        while (again := ((sizes == 0) & (signs < 0)).nonzero()[0]).size:
+            sizes[again], words = _draw_wide(s, again.size, source)
+            signs[again] = draw_signs(words)
+        np.multiply(sizes, signs, out=out)
 
 
 def _draw_floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -> tuple[Ints, Words]:
@@ -114,6 +142,34 @@ def _draw_floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bi
     for i in unsettled.nonzero()[0]:
         out[i] = settle(LazyUniform(source, int(words[i]) >> 1, 63), s, shift)
     return out, words
+
+
+def _draw_wide(s: Fraction, count: int, source: Bits) -> tuple[Ints, Words]:
+    """Return `count` geometric numbers of a wide scale, saturated, and words of which the lowest bit is still unused."""
+    low_bits = (s.numerator // s.denominator).bit_length() - HIGH_BITS
+    high, words = _draw_floors(s / (1 << low_bits), 0.0, _no_shift, count, source)
+    beyond = high > INT64_MAX >> low_bits
+    high <<= low_bits
+    high |= _draw_low_bits(s, low_bits, count, source)
+    high[beyond] = INT64_MAX
+    return high, words
+
+
+def _draw_low_bits(s: Fraction, low_bits: int, count: int, source: Bits) -> Ints:
+    """Return `count` integers L below 2^low_bits with P(L) ∝ e^{-L/s}."""
+    words, mask = source.words(count), (1 << low_bits) - 1
+    for i in (words >= _CLOSE).nonzero()[0].tolist():
+        word = int(words[i])
+        while not accept_low(word & mask, LazyUniform(source, word >> low_bits, 64 - low_bits), s):
+            word = int(source.words(1)[0])
+        words[i] = word
+    words &= np.uint64(mask)
+    return words.view(np.int64)
+
+
+def accept_low(low: int, u: LazyUniform, s: Fraction) -> bool:
+    """Decide exactly whether U < e^{-L/s}."""
+    return u.is_below(partial(exp_bounds, low / s))
 
 
 def settle(v: LazyUniform, s: Fraction, shift: Shift) -> int:

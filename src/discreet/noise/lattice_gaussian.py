@@ -88,14 +88,14 @@ def weights(variance: Fraction, bits: int) -> Weights:
 
 def _fill_by_rejection(sigma: Fraction, out: Ints, source: Bits, workspace: Workspace) -> None:
     fill_rounded(sigma, out, source, workspace)
-    rejected = _draw_rejections(out, sigma, source)
+    rejected = _draw_rejections(out, sigma, source, workspace)
     if rejected:
         again = np.empty(len(rejected), np.int64)
         _fill_by_rejection(sigma, again, source, workspace)
         out[rejected] = again
 
 
-def _draw_rejections(values: Ints, sigma: Fraction, source: Bits) -> list[int]:
+def _draw_rejections(values: Ints, sigma: Fraction, source: Bits, workspace: Workspace) -> list[int]:
     """Return the positions of the values that are rejected: those with U ≥ A(0)/A(k).
 
     The first 16 bits of every U are drawn. Unless `CLOSE_BITS` of them are ones, U < 1 − 2^-CLOSE_BITS, and a value with
@@ -104,9 +104,9 @@ def _draw_rejections(values: Ints, sigma: Fraction, source: Bits) -> list[int]:
     if values.size <= MAX_SINGLE_DRAWS:
         words = dict(enumerate(source.words(values.size).tolist()))
     else:
-        coins = source.words(-(-values.size // 4)).view(np.uint16)[: values.size]
+        coins = workspace.words(-(-values.size // 4), source, "shared").view(np.uint16)[: values.size]
         largest = isqrt(sigma.numerator**4 * 8 >> CLOSE_BITS) // sigma.denominator**2
-        close = (coins >= CLOSE).nonzero()[0].tolist()
+        close = np.greater_equal(coins, CLOSE, out=workspace.array("close", np.bool_, values.size)).nonzero()[0].tolist()
         if max(int(values.max()), -int(values.min())) > largest:
             close = sorted({*close, *(np.abs(values) > largest).nonzero()[0].tolist()})
         rest = (source.words(len(close)) >> np.uint64(16)).tolist()

@@ -41,6 +41,7 @@ from discreet.noise.bits import Bits, Ints, LazyUniform, Words
 POSITION_BITS = 48
 """Of the word of a draw: the first bits of U. The table's index are the leading ones."""
 
+GUIDE_BITS = 13
 MAX_REACH = 6
 DENSITY_MARGIN = 2.0**-44
 _TABLE_PRECISION = 160
@@ -71,6 +72,8 @@ class NormalTable:
     bases: NDArray[np.float64]  # cell/16 − 1 by index, NaN for the remainder
     offsets: Ints  # Y minus the integer that chose it, by box
     ends: Words
+    guide_bits: int
+    guide: Ints  # the box by the leading bits of the integer that chooses it, −1 where they leave it open
 
     @classmethod
     def of(cls, cell_bits: int, index_bits: int, reach: int, choice_bits: int = 60) -> "NormalTable":
@@ -92,9 +95,13 @@ class NormalTable:
         bases[: entries.size] = entries / 16 - 1
         starts = [0, *box_ends[:-2]]
         offsets = np.array([parts * n - start for n, start in zip(counts, starts, strict=True)], np.int64)
+        ends, guide_bits = np.array(box_ends, np.uint64), min(GUIDE_BITS, choice_bits)
+        firsts = np.arange(1 << guide_bits, dtype=np.uint64) << np.uint64(choice_bits - guide_bits)
+        lasts = firsts | np.uint64((1 << choice_bits - guide_bits) - 1)
+        first, last = (np.searchsorted(ends, choices, "right") for choices in (firsts, lasts))
         return cls(
             cell_bits, index_bits, counts, entries, parts, box_ends, heights[-1], choice_bits,
-            bases, offsets, np.array(box_ends, np.uint64),
+            bases, offsets, ends, guide_bits, np.where(first == last, first, -1),
         )  # fmt: skip
 
     def draw_one(self, word: int, source: Bits) -> tuple[bool, int, LazyUniform]:
@@ -115,9 +122,11 @@ class NormalTable:
         words = source.words(2 * tries)
         negative = (words[:tries] & np.uint64(1)).astype(np.bool_)
         choices, words = words[:tries] >> np.uint64(64 - self.choice_bits), words[tries:]
-        boxes = np.searchsorted(self.ends, choices, "right")
+        boxes = self.guide.take((choices >> np.uint64(self.choice_bits - self.guide_bits)).view(np.int64))
+        mixed = (boxes < 0).nonzero()[0]
+        boxes[mixed] = np.searchsorted(self.ends, choices.take(mixed), "right")
         cells = np.minimum(boxes, len(self.counts) - 1)
-        heights = (choices.view(np.int64) + self.offsets[cells]).astype(np.float64)
+        heights = (choices.view(np.int64) + self.offsets.take(cells)).astype(np.float64)
         x = words.astype(np.float64)
         x *= 2.0**-64
         x += cells
@@ -131,7 +140,7 @@ class NormalTable:
         density += 2.0
         accepted = heights < -density
         unsettled = (np.abs(heights) <= density) | (boxes == len(self.counts))
-        accepted[boxes >= len(self.counts)] = False
+        accepted &= boxes < len(self.counts)
         points = {}
         for i in unsettled.nonzero()[0].tolist():
             point = self.settle(int(choices[i]), LazyUniform(source, int(words[i]), 64))
@@ -140,7 +149,7 @@ class NormalTable:
                 points[i] = point
         chosen = accepted.nonzero()[0][:count]
         refined = {n: points[i] for n, i in enumerate(chosen.tolist()) if i in points} if points else {}
-        return Remainder(negative[chosen], cells[chosen], words[chosen], refined)
+        return Remainder(negative.take(chosen), cells.take(chosen), words.take(chosen), refined)
 
     def settle(self, choice: int, u: LazyUniform) -> tuple[int, LazyUniform] | None:
         """Return the cell and U of the point that an integer and a position choose, or None if it is rejected."""

@@ -58,10 +58,11 @@ def bernoulli_exp(x: Number, size: int, bits: Bits | None = None) -> Coins:
     exact = to_rational(x, "x")
     if exact < 0:
         raise BadParameter("x", format_rational(exact), "e^-x is no probability", "give x of at least 0")
-    return bernoulli(1, size, bits) if exact == 0 else flip_coins(partial(_exp_bounds, exact), size, bits)
+    return bernoulli(1, size, bits) if exact == 0 else flip_coins(partial(exp_bounds, exact), size, bits)
 
 
-def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
+def exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
+    """Bound 2^P·e^{-x}, for x ≥ 0."""
     near = fixed.exp_neg(x, precision)
     return max(0, near - 1), min(1 << precision, near + 1)
 
