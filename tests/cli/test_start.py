@@ -6,6 +6,7 @@ Modules are compared, not seconds: a machine that is busy changes no result. `ma
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,80 @@ def test_a_query_imports_what_its_session_was_opened_without() -> None:
     asked = imported(f"{CONNECT}people.ask({COUNT!r}, epsilon=1)")
     assert UNUSED_TO_CONNECT - others - asked == set()
     assert others <= imported(f"import {', '.join(sorted(others))}")
+
+
+FROZEN = f"""import gc, sys
+from importlib.abc import MetaPathFinder
+class Watch(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        global before, frozen
+        if name == "duckdb":
+            before, frozen = set(sys.modules), gc.get_freeze_count()
+sys.meta_path.insert(0, Watch())
+{CALL.format(arguments=["ask", PEOPLE, COUNT, "--unit", "id", "--epsilon", "1"])}
+assert frozen > 10_000 and gc.isenabled()
+for name in before - {{"sys"}}: sys.modules.pop(name, None)
+"""
+
+
+def test_a_command_loads_its_modules_before_duckdb_and_no_collection_searches_them() -> None:
+    """Only the engine is loaded afterwards, and what prints the answer."""
+    later = {name for name in imported(FROZEN) if name.startswith("discreet")}
+    assert {name for name in later if not name.startswith("discreet.engines.duckdb")} == set()
+    assert "discreet.engines.duckdb.connection" in later
+
+
+QUERY = ["ask", PEOPLE, COUNT, "--unit", "id", "--epsilon", "2"]
+
+
+def end(program: str, ledger: Path, *, fits: bool) -> tuple[str, set[str]]:
+    """Ask for what the account of a new ledger holds, or for more: what stderr says, and the files that are left."""
+    opening = ["ledger", "open", str(ledger), "--account", "hr", "--epsilon", "3" if fits else "1"]
+    subprocess.run([sys.executable, "-m", "discreet", *opening], check=True, capture_output=True, timeout=120)
+    calling = CALL.format(arguments=[*QUERY, "--ledger", str(ledger)]).replace("except SystemExit: pass\n", program)
+    done = subprocess.run([sys.executable, "-c", calling], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == (0 if fits else 3)
+    return done.stderr, {each.name for each in ledger.parent.iterdir()}
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_process_frees_what_duckdb_and_a_ledger_hold(fits: bool, tmp_path: Path) -> None:
+    """DuckDB would report on stderr what is not freed; an open ledger leaves its write-ahead log behind."""
+    said, files = end("finally: pass\n", tmp_path / "hr.ledger", fits=fits)
+    assert "leaked" not in said
+    assert len(said.splitlines()) == (0 if fits else 2)
+    assert not {name for name in files if name.endswith(("-wal", "-shm"))}
+
+
+def test_the_check_sees_what_is_frozen_too_late(tmp_path: Path) -> None:
+    said, files = end("finally:\n import gc; gc.freeze()\n", tmp_path / "hr.ledger", fits=False)
+    assert "leaked" in said
+    assert "hr.ledger-wal" in files
+
+
+@pytest.mark.parametrize("typed", ["ask --help", "ledger --help", "ledger open --help", "lab list"])
+def test_the_typed_command_alone_is_built_and_says_the_same(typed: str) -> None:
+    whole = "from discreet.cli import app\napp.keep_only = lambda name: app\n"
+    one, all_of_them = (
+        subprocess.run(
+            [sys.executable, "-c", program + CALL.format(arguments=typed.split())],
+            capture_output=True, text=True, check=True, timeout=120,
+        ).stdout
+        for program in ("", whole)
+    )  # fmt: skip
+    assert one == all_of_them != ""
+
+
+def test_only_the_typed_command_is_built() -> None:
+    from typer.main import get_command
+
+    from discreet.cli import app
+
+    commands: Any = vars(get_command(app))["commands"]
+    for name in commands:
+        assert list(vars(get_command(app.keep_only(name)))["commands"]) == [name]
+    for other in ("aks", "--help", "--version", ""):
+        assert app.keep_only(other) is app
 
 
 AFTER_PAYING = f"""import sys

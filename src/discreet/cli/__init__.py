@@ -8,6 +8,10 @@ import os
 import sys
 from io import TextIOWrapper
 
+# ruff: noqa: E402 (the modules load between these lines and the last `if`: a search for garbage would find none)
+_collects_garbage = gc.isenabled()
+gc.disable()
+
 from discreet.cli.app import app, print_error
 
 # in the order of `discreet --help`
@@ -34,6 +38,9 @@ from discreet.cli import reproduce  # isort: skip
 from discreet.cli import audit  # isort: skip
 from discreet.cli import lab  # isort: skip
 from discreet.cli import help  # isort: skip
+
+if _collects_garbage:
+    gc.enable()
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "local", "login", "main",

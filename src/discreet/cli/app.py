@@ -15,6 +15,7 @@ import sys
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import partial
 from shlex import quote
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_command_name
 
 from discreet.errors import (
     PARAMETER_PAGES,
@@ -311,6 +313,27 @@ class App(typer.Typer):
     def command(self, *names: Any, **settings: Any) -> Callable[..., Any]:
         """Register a command; as in `typer.Typer`."""
         return super().command(*names, cls=Command, **settings)
+
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        """Run the command that was typed. Only that one is built: all of them take longer than the query of an `ask`."""
+        if args or settings or len(sys.argv) < 2:
+            return super().__call__(*args, **settings)
+        return typer.Typer.__call__(self.keep_only(sys.argv[1]))
+
+    def keep_only(self, name: str) -> "App":
+        """The same program with only the command or group of this name; all of it where there is none."""
+        commands = [each for each in self.registered_commands if _name_command(each) == name]
+        groups = [each for each in self.registered_groups if each.name == name]
+        if not commands and not groups:
+            return self
+        kept = copy(self)
+        kept.registered_commands, kept.registered_groups = commands, groups
+        return kept
+
+
+def _name_command(command: Any) -> str:
+    """The name that typer gives a command."""
+    return str(command.name or get_command_name(command.callback.__name__))
 
 
 app = App(
