@@ -12,10 +12,11 @@ While y is between two lattice points, y_i and y_i + h, W(z) = A₀ + A₁z and 
 
     ∂m/∂z = (κe^x·b/z² − a)/(1 − κ),  a = B₁ − A₁,  b = A₀ − B₀.
 
-**Proof** that few cells matter. Neither a nor b depends on x. With both positive, m rises in y where x is above
-2y − y_i + û_i, and falls where it is below, û_i = ε + ln(a·z_i/b). So in the cell i it only rises for x ≥ y_i + û_i + 2h,
-and only falls for x ≤ y_i + û_i. Let i be the first cell of which the former is not true, and i' the last of which the latter
-is not: m rises before the cell i and falls after the cell i', so that it is largest at a lattice point or inside a cell from i to i'. Two counts find both for all x at once. Inside,
+**Proof** that few cells matter. Neither a nor b depends on x. With both positive, m rises in y where x is above 2y −
+y_i + û_i, and falls where it is below, û_i = ε + ln(a·z_i/b). So in the cell i it only rises for x ≥ y_i + û_i + 2h,
+and only falls for x ≤ y_i + û_i. Let i be the first cell of which the former is not true, and i' the last of which the
+latter is not: m rises before the cell i and falls after the cell i', so that it is largest at a lattice point or inside
+a cell from i to i'. Two counts find both for all x at once. Inside,
 
     m = m(x, y_i) + (a·z_i/(1 − κ))·(e^d − 1)²,  d = (x − y_i − û_i)/2,
 
@@ -24,9 +25,9 @@ computed values being convex.
 
 *From below* only u on the lattice are tried, those beside the same cells.
 
-Values far below the δ that is asked for are cut. Past the last value c that is kept, V is between 0 and c: the lower end is
-0 there, and W any function above 0, with V ≤ W + c. A constant that is added to W is added to every later one, as the P_u add
-up to 1, so all these c are added at the end.
+Values far below the δ that is asked for are cut. Past the last value c that is kept, V is between 0 and c: the lower
+end is 0 there, and W any function above 0, with V ≤ W + c. A constant that is added to W is added to every later one,
+as the P_u add up to 1, so all these c are added at the end.
 
 **Rounding.** Every value is a sum of positive terms, and is moved by 64 roundings outwards. Where a or b keeps less
 than 1e-5 of its terms there is no answer; else û_i is off by less than `_GUARD`, by which every comparison is
