@@ -91,8 +91,9 @@ def bound_half_line(epsilon: float, times: int, top: float, cells: int, cut: flo
         if size == done * m + 1:
             low[-1] = high[-1] = 0.0
         kept_size = int((high >= cut).sum()) + 1  # V falls
-        if is_cut := cut > 0 and 2 < kept_size < len(high) and high[kept_size - 1] > 0:
+        if 2 < kept_size < size and high[kept_size - 1] > 0:
             low, high = low[:kept_size], high[:kept_size]
+        if is_cut := len(high) < min(done * m, reach + (times - done) * m) + 1:  # now, or before and not reached again
             left_out += float(high[-1])
     return low, high + left_out * (1 + 1e-12)
 
