@@ -48,11 +48,15 @@ from math import ceil, exp, expm1, floor, isfinite, log1p, tanh
 import numpy as np
 
 from discreet.accounting.pld import EPS, Floats, Interval
+from discreet.accounting.range_cells import bound_half_line
 
 _WORK = 1.7e7  # products: about a tenth of a second
 _MOST_CELLS = 4096
 _MOST_TIMES = 4096
 _FEWEST_CELLS = 8
+_FINE_WORK = 1e6  # lattice points in all rounds together: less than a tenth of a second
+_MOST_FINE_CELLS = 3000
+_FEWEST_FINE_CELLS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,40 @@ class RepeatedRange:
 
     def bound_epsilon(self, target: float, guess: Interval) -> Interval:
         """ε at δ = `target`, which lies in the interval `guess`: a coarse lattice first, to look at fewer x on the other."""
-        return self._bound_epsilon(target, self._bound_epsilon(target, guess, _WORK / 32), _WORK)
+        found = self._bound_epsilon(target, guess, _WORK / 32)
+        fine = self._bound_epsilon_by_cells(target, found)
+        return fine if fine is not None else self._bound_epsilon(target, found, _WORK)
+
+    def _bound_epsilon_by_cells(self, target: float, guess: Interval) -> Interval | None:
+        """The same on a finer lattice, where only the u that may be the worst are tried (`range_cells`); None if that fails.
+
+        Between its points V is convex as in `_bound_epsilon`.
+        """
+        if not 0 <= guess[0] < guess[1] < np.inf or self.times > _MOST_TIMES or not 1e-6 < self.epsilon < 50:
+            return None
+        r = np.arange(1, self.times + 1)
+        places = float(np.minimum(r, guess[1] / self.epsilon + self.times - r).sum())
+        cells = min(_MOST_FINE_CELLS, int(_FINE_WORK / places))
+        values = (
+            bound_half_line(self.epsilon, self.times, guess[1], cells, 1e-10 * target)
+            if cells >= _FEWEST_FINE_CELLS
+            else None
+        )
+        if values is None:
+            return None
+        (low, high), h = values, self.epsilon / cells
+        i, j = int((low > target).sum()) - 1, int((high > target).sum()) - 1
+        if not (0 <= i <= len(low) - 3 and 0 <= j <= len(high) - 2):
+            return None
+        share = np.linspace(0, 1, 4097)
+        t = -np.expm1(-h * (1 - share)) / expm1(h)
+        below = low[i + 1] * (1 + t) - high[i + 2] * t * (1 + 1e-12)
+        chord = np.expm1(h * share) / expm1(h)
+        above = high[j] * (1 - chord) + high[j + 1] * chord
+        under, over = share[below * (1 - 1e-12) > target], share[above * (1 + 1e-12) <= target]
+        lower = h * (i + (float(under.max()) if under.size else 0.0))
+        upper = h * (j + (float(over.min()) if over.size else 1.0))
+        return max(guess[0], lower * (1 - 1e-12)), min(guess[1], upper * (1 + 1e-12))
 
     def _bound_epsilon(self, target: float, guess: Interval, work: float) -> Interval:
         """The same on one lattice, between its points by convexity.
