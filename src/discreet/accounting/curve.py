@@ -150,6 +150,56 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
     return Bounds(min(found.lower, most), min(found.upper, most))
 
 
+def bound_dominating_delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds | None:
+    """δ at ε of the stated dominating pairs; None where moments are all that is stated. See `bound_dominating_epsilon`.
+
+    >>> from discreet.events import Claim
+    >>> bound_dominating_delta(Claim(Fraction(1), Fraction(0)), 0).upper < 0.4621172
+    True
+    """
+    point = floor_float(to_rational(epsilon, "epsilon"))
+
+    def bound(pair: UpperBound, choice: Composition) -> Interval:
+        mass = pair.infinity_mass
+        low, high = _finite_delta(pair.parts, point, rtol) if pair.parts else (0.0, 0.0)
+        return (low + mass) * (1 - 16 * EPS), min(1.0, (high + mass) * (1 + 2**-52))
+
+    return _maximise_pairs(event, bound)
+
+
+def bound_dominating_epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds | None:
+    """ε at δ of the stated dominating pairs: both ends bound the curve of the pair, whether or not neighbours attain it, so
+    its width is what the numbers alone add. None where moments are all that is stated.
+
+    >>> from discreet.events import SampledWithoutReplacement
+    >>> from discreet.units import count
+    >>> rounds = 10 * SampledWithoutReplacement(GaussianEvent(Fraction(1), count()), Fraction(1, 100))
+    >>> pair, whole = bound_dominating_epsilon(rounds, 1e-6), epsilon(rounds, 1e-6)
+    >>> pair.upper - pair.lower < 1e-6 and whole.lower < 0.993 * pair.lower
+    True
+    """
+    target = to_rational(delta, "delta")
+
+    def bound(pair: UpperBound, choice: Composition) -> Interval:
+        mass = pair.infinity_mass
+        known = choice if isfinite(pair.log_finite_mass) else None
+        return _epsilon_of_parts(pair.parts, (mass * (1 - 16 * EPS), mass), target, rtol, known)
+
+    return _maximise_pairs(event, bound)
+
+
+def _maximise_pairs(event: Event, bound: Callable[[UpperBound, Composition], Interval]) -> Bounds | None:
+    """The worst over alternatives and directions, each by the first pair that is stated for it."""
+    check_event(event)
+    stated = [
+        (direction.dominating_pair, choice) for choice in list_alternatives(event) for direction in list_directions(choice)
+    ]
+    found = [bound(pair, choice) for pair, choice in stated if pair is not None]
+    if len(found) < len(stated):
+        return None
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+
+
 def _is_narrow(found: Bounds) -> bool:
     return found.upper <= found.lower * (1 + 1e-3)
 
