@@ -11,7 +11,7 @@ import pytest
 from discreet._numbers import Bounds
 from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.contour import bound_epsilon_by_contour
-from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.curve import bound_dominating_delta, bound_dominating_epsilon, delta, epsilon
 from discreet.accounting.dominating_pairs import build_direction
 from discreet.accounting.pld.gaussian import gaussian_epsilon
 from discreet.accounting.pure import pure
@@ -32,10 +32,12 @@ from discreet.events import (
     Parallel,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
     compose,
+    repeat,
 )
 from discreet.units import Sensitivity, to_sensitivity
 from tests.support.every_event import EVERY
@@ -348,3 +350,32 @@ def test_no_number_of_coins_hangs(n: int, shift: int) -> None:
     assert found.lower <= found.upper
     if n == 10**8:  # sigma is 5000: μ is 20, where the Gaussian's ε is about 293
         assert 290 < found.lower < found.upper < 300
+
+
+@pytest.mark.parametrize(("times", "rate"), [(1, Fraction(1, 10)), (10, Fraction(1, 10)), (100, Fraction(1, 100))])
+def test_the_curve_of_the_stated_pair_is_bounded_from_both_sides(times: int, rate: Fraction) -> None:
+    """It is what the upper end comes from; mutant: the pair of one round fewer."""
+    event = repeat(SampledWithoutReplacement(GaussianEvent(Fraction(1), ONE), rate), times)
+    pair, whole = bound_dominating_epsilon(event, 1e-6), epsilon(event, 1e-6)
+    assert pair is not None
+    assert pair.lower <= whole.upper
+    assert pair.upper <= pair.lower * (1 + 2e-6)
+    assert whole.upper <= pair.lower * (1 + 2e-3)  # the upper end is computed roughly where the lower one is far below
+    at = bound_dominating_delta(event, Fraction(pair.lower), 1e-4)
+    assert at is not None
+    assert at.upper >= 1e-6 * (1 - 1e-3)
+    if times > 1:
+        fewer = bound_dominating_epsilon(repeat(event.parts[0][0], times - 1), 1e-6)
+        assert fewer is not None
+        assert fewer.upper < pair.lower
+
+
+def test_no_pair_is_stated_where_moments_are_all_that_is_known() -> None:
+    unlike = repeat(Parallel((LaplaceEvent(Fraction(1), ONE), ExponentialEvent(Fraction(1)))), 2)
+    claim = Claim(Fraction(1), Fraction(1, 100))
+    found = bound_dominating_delta(claim, 1)
+    assert found is not None
+    assert 0.01 in found
+    wide = DiscreteGaussianEvent(Fraction(10), Sensitivity(l2_squared=Fraction(19, 2)))
+    assert bound_dominating_epsilon(2 * wide, 1e-6) is None
+    assert bound_dominating_epsilon(unlike, 1e-6) is not None

@@ -15,9 +15,9 @@
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
 The answer is the worst over alternatives and directions; of a group whose interval is wide, the upper end is also bounded by
-a chain of neighbours, and of a few rounds of samples without replacement the lower end by an analyst who adapts
-(`switched_rounds`). Every step rounds outwards, so the interval contains the exact
-value.
+a chain of neighbours, and of rounds of samples without replacement the lower end by an analyst who adapts, if they are few
+(`switched_rounds`), or by another query, if they are many (`triangle_rounds`). Every step rounds outwards, so the interval
+contains the exact value.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_out
 from discreet.accounting.shuffle_pairs import bound_delta as bound_shuffled_delta
 from discreet.accounting.shuffle_pairs import bound_epsilon as bound_shuffled_epsilon
 from discreet.accounting.switched_rounds import find_switched_rounds
+from discreet.accounting.triangle_rounds import find_triangle_rounds
 from discreet.errors import BadParameter, DiscreetError
 from discreet.events import (
     Claim,
@@ -113,7 +114,11 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     )
     if isinstance(event, Group) and point < inf and not _is_narrow(found):
         return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
-    rounds = None if _is_narrow(found) else find_switched_rounds(event)
+    if _is_narrow(found):
+        return found
+    if (many := find_triangle_rounds(event)) is not None and point < inf:
+        return _raise_lower_end(found, max(_finite_delta(parts, point, _ROUGH)[0] for parts in many.list_parts()))
+    rounds = find_switched_rounds(event)
     return found if rounds is None else _raise_lower_end(found, rounds.find_delta(point))
 
 
@@ -140,7 +145,11 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
     )
     if isinstance(event, Group) and target > 0 and not _is_narrow(found):
         return _lower_upper_end(found, _epsilon_of_chain(event, target, found.upper))
-    rounds = None if target == 0 or _is_narrow(found) else find_switched_rounds(event)
+    is_open = target > 0 and not _is_narrow(found)
+    if is_open and (many := find_triangle_rounds(event)) is not None:
+        tried = (_epsilon_of_parts(parts, (0.0, 0.0), target, _ROUGH, None) for parts in many.list_parts())
+        return _raise_lower_end(found, max(low for low, _ in tried))
+    rounds = find_switched_rounds(event) if is_open else None
     if rounds is not None:
         return _raise_lower_end(found, rounds.find_epsilon(ceil_float(target), (found.lower, found.upper)))
     if target > 0 and not isinstance(event, Shuffled):
@@ -148,6 +157,56 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
     # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs.
     most = ceil_float(pure(event))
     return Bounds(min(found.lower, most), min(found.upper, most))
+
+
+def bound_dominating_delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds | None:
+    """δ at ε of the stated dominating pairs; None where moments are all that is stated. See `bound_dominating_epsilon`.
+
+    >>> from discreet.events import Claim
+    >>> bound_dominating_delta(Claim(Fraction(1), Fraction(0)), 0).upper < 0.4621172
+    True
+    """
+    point = floor_float(to_rational(epsilon, "epsilon"))
+
+    def bound(pair: UpperBound, choice: Composition) -> Interval:
+        mass = pair.infinity_mass
+        low, high = _finite_delta(pair.parts, point, rtol) if pair.parts else (0.0, 0.0)
+        return (low + mass) * (1 - 16 * EPS), min(1.0, (high + mass) * (1 + 2**-52))
+
+    return _maximise_pairs(event, bound)
+
+
+def bound_dominating_epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds | None:
+    """ε at δ of the stated dominating pairs: both ends bound the curve of the pair, whether or not neighbours attain it, so
+    its width is what the numbers alone add. None where moments are all that is stated.
+
+    >>> from discreet.events import SampledWithoutReplacement
+    >>> from discreet.units import count
+    >>> rounds = 100 * SampledWithoutReplacement(GaussianEvent(Fraction(1), count()), Fraction(1, 100))
+    >>> pair, whole = bound_dominating_epsilon(rounds, 1e-6), epsilon(rounds, 1e-6)
+    >>> pair.upper < pair.lower * (1 + 1e-5) and whole.lower < 0.96 * pair.lower
+    True
+    """
+    target = to_rational(delta, "delta")
+
+    def bound(pair: UpperBound, choice: Composition) -> Interval:
+        mass = pair.infinity_mass
+        known = choice if isfinite(pair.log_finite_mass) else None
+        return _epsilon_of_parts(pair.parts, (mass * (1 - 16 * EPS), mass), target, rtol, known)
+
+    return _maximise_pairs(event, bound)
+
+
+def _maximise_pairs(event: Event, bound: Callable[[UpperBound, Composition], Interval]) -> Bounds | None:
+    """The worst over alternatives and directions, each by the first pair that is stated for it."""
+    check_event(event)
+    stated = [
+        (direction.dominating_pair, choice) for choice in list_alternatives(event) for direction in list_directions(choice)
+    ]
+    found = [bound(pair, choice) for pair, choice in stated if pair is not None]
+    if len(found) < len(stated):
+        return None
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
 
 
 def _is_narrow(found: Bounds) -> bool:

@@ -53,6 +53,7 @@ from discreet.accounting.pld.discrete import (
     sample_poisson,
 )
 from discreet.accounting.pld.gaussian import DiscreteGaussianPld, GaussianPld
+from discreet.accounting.pld.integer_changes import build_worst_change_pld
 from discreet.accounting.pld.laplace import BoundedRangePld, DiscreteLaplacePld, LaplacePld
 from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld, sample_without_replacement
@@ -104,11 +105,13 @@ _MAX_COMBINATIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """Distributions that dominate, and ln of the finite mass, rounded down. With `cgf_only` they only bound K = ln M."""
+    """Distributions that dominate, and ln of the finite mass, rounded down. With `cgf_only` they only bound K = ln M; with
+    `is_cut` a mass at infinity stands for the far end of losses that are all finite."""
 
     parts: tuple[Part, ...]
     log_finite_mass: float = 0.0
     cgf_only: bool = False
+    is_cut: bool = False
 
     @property
     def infinity_mass(self) -> float:
@@ -118,12 +121,13 @@ class UpperBound:
     def repeat(self, times: int) -> "UpperBound":
         """The bound of `times` runs."""
         parts = tuple((pld, times * count) for pld, count in self.parts)
-        return UpperBound(parts, times * self.log_finite_mass * (1 + 4 * EPS), self.cgf_only)
+        return UpperBound(parts, times * self.log_finite_mass * (1 + 4 * EPS), self.cgf_only, self.is_cut)
 
     def plus(self, other: "UpperBound") -> "UpperBound":
         """The bound of both together."""
         finite = (self.log_finite_mass + other.log_finite_mass) * (1 + EPS)
-        return UpperBound((*self.parts, *other.parts), finite, self.cgf_only or other.cgf_only)
+        is_cut = self.is_cut or other.is_cut
+        return UpperBound((*self.parts, *other.parts), finite, self.cgf_only or other.cgf_only, is_cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +184,13 @@ class Direction:
 
     @property
     def cgf_bound(self) -> UpperBound:
-        """A K that is never exceeded: δ ≤ δ of one of the upper bounds, so the least K with the largest mass at infinity."""
-        if len(self.upper_bounds) == 1:
-            return self.upper_bounds[0]
-        least = CgfEnvelope(tuple(bound.parts for bound in self.upper_bounds), worst=False)
-        return UpperBound(((least, 1),), min(bound.log_finite_mass for bound in self.upper_bounds), cgf_only=True)
+        """A K that is never exceeded: δ ≤ δ of one of the upper bounds, so the least K with the largest mass at infinity.
+        Bounds that are cut have such a mass where others have none: they are left out."""
+        bounds = [bound for bound in self.upper_bounds if not bound.is_cut] or list(self.upper_bounds)
+        if len(bounds) == 1:
+            return bounds[0]
+        least = CgfEnvelope(tuple(bound.parts for bound in bounds), worst=False)
+        return UpperBound(((least, 1),), min(bound.log_finite_mass for bound in bounds), cgf_only=True)
 
 
 DISTINGUISHABLE = Component((), 1, (1.0, 1.0))
@@ -335,7 +341,19 @@ def build_direction(choice: Composition, *, removed: bool) -> Direction:
             is_in_range(event) and times <= _MAX_TIMES
         ):
             ranges = SampledRange(nearest_float(epsilon), times, nearest_float(rate), removed)
-    return Direction(parts, finite, tuple(bounds), _list_attained_ranges(choice, removed=removed), ranges)
+    also_attained = (*_list_attained_ranges(choice, removed=removed), *_list_attained_changes(choice))
+    return Direction(parts, finite, tuple(bounds), also_attained, ranges)
+
+
+def _list_attained_changes(choice: Composition) -> tuple[tuple[Part, ...], ...]:
+    """Of one discrete Gaussian many times: changes that move all coordinates alike, whose losses are furthest apart."""
+    match choice.parts:
+        case ((DiscreteGaussianEvent(sigma=sigma, sensitivity=norms) as event, times),) if (
+            is_in_range(event) and times <= _MAX_TIMES
+        ):
+            alike = [change[0] for change in list_integer_changes(norms) if len(change) == 1]
+            return tuple(((DiscreteGaussianPld(sigma, shift), times * count),) for shift, count in alike)
+    return ()
 
 
 def _list_attained_ranges(choice: Composition, *, removed: bool) -> tuple[tuple[Part, ...], ...]:
@@ -447,12 +465,29 @@ def _build_additive(event: AdditiveNoiseEvent) -> Component:
         shift, count = change[0]
         one = _build_coordinate(event, shift)
         return Component(one.parts, count, one.infinity_mass)
+    if isinstance(event, DiscreteGaussianEvent):
+        change = _find_longest_change(sensitivity) or change
     coordinates = [(_build_coordinate(event, shift), count) for shift, count in change]
     parts = tuple((pld, count) for one, count in coordinates for pld, _ in one.parts)
     mass = -expm1(fsum(count * log_finite(one.infinity_mass[0]) for one, count in coordinates)) * (1 - 8 * EPS)
-    bounds = [_bound_change(event, (shape,)) for shape in shapes if _is_worthwhile(event, shape)]
+    bounds = [*_bound_all_changes(event)]
+    bounds += [_bound_change(event, (shape,)) for shape in shapes if _is_worthwhile(event, shape)]
     bounds += _list_extra_bounds(event, max_sum, max_each)
     return Component(parts or ((IDENTICAL, 1),), 1, (mass, 1.0), tuple(bounds))
+
+
+def _find_longest_change(norms: Sensitivity) -> Change:
+    """The longest change of integers, and of these the one with the fewest coordinates, if they can be listed."""
+    changes = [tuple((Fraction(shift), count) for shift, count in change) for change in list_integer_changes(norms)]
+    return max(changes, key=lambda one: (sum(n * r**2 for r, n in one), -sum(n for _, n in one)), default=())
+
+
+def _bound_all_changes(event: AdditiveNoiseEvent) -> tuple[UpperBound, ...]:
+    """Of a discrete Gaussian the worst of all changes of integers at every ε at once (`pld.integer_changes`)."""
+    if not isinstance(event, DiscreteGaussianEvent) or not (changes := list_integer_changes(event.sensitivity)):
+        return ()
+    found = build_worst_change_pld(event.sigma, tuple(map(tuple, changes)))
+    return () if found is None else (UpperBound(((found[0], 1),), log_finite(found[1]), is_cut=True),)
 
 
 def _widen_to_one(sensitivity: Sensitivity) -> Sensitivity:
@@ -731,13 +766,14 @@ def _bound_by_amplification(
 
 def _sample_attained(everyone: Direction, rate: Fraction, removed: bool) -> Pld:
     """The sample of neighbours that are attained: of all parts if they can be listed, else of the first one that can be (to
-    ignore the others is post-processing). What is at infinity is left out: that too only bounds from below."""
+    ignore the others is post-processing). What is at infinity is left out, and so is what a list leaves out: that too only
+    bounds from below, as no outcome counts less than 0."""
     for parts in (everyone.parts, *(((pld, 1),) for pld, _ in everyone.parts)):
         single = _match_single(parts)
         if single is not None:
             return _sample_pld(single, rate, removed)
         listed = list_atoms(parts)
-        if listed is not None and listed[1] == 0 and everyone.log_finite_mass[1] == 0:
+        if listed is not None and everyone.log_finite_mass[1] == 0:
             return sample_poisson(listed[0], (0.0, 0.0), rate, removed)[0]
     return IDENTICAL
 

@@ -79,7 +79,7 @@ def list_cells(parts: tuple[Part, ...]) -> Cells | None:
 def _add(one: Cells, two: Cells) -> Cells:
     """The sum of two independent losses."""
     return Cells(
-        _merge_below(_sum_lists(one.below, two.below)),
+        merge_below(_sum_lists(one.below, two.below)),
         _merge_above(_sum_lists(one.above, two.above)),
         1.01 * (one.omitted + two.omitted),
     )
@@ -111,7 +111,7 @@ def _find_bins(pld: DiscretePld) -> tuple[Floats, Floats]:
     return edges, place
 
 
-def _merge_below(pld: DiscretePld) -> DiscretePld:
+def merge_below(pld: DiscretePld) -> DiscretePld:
     """Each cell as one atom."""
     edges, place = _find_bins(pld)
     top = float(pld.log_mass.max())
@@ -199,7 +199,7 @@ def _list_atoms(found: tuple[DiscretePld, float] | None) -> Cells | None:
     pld, omitted = found
     if len(pld.loss) <= 2 * _CELLS:
         return Cells(pld, pld, omitted)
-    return Cells(_merge_below(pld), _merge_above(pld), omitted)
+    return Cells(merge_below(pld), _merge_above(pld), omitted)
 
 
 def _list_gaussian(squared: Fraction, rate: Fraction, *, removed: bool) -> Cells | None:
