@@ -15,12 +15,13 @@ handle of it releases none.
 
 import os
 from contextlib import suppress
+from io import FileIO
 
 LOG_BYTES = 1 << 22
 """How long a log grows before SQLite moves it into the file, whatever the size of a page."""
 LOG_STEP_BYTES = 1 << 15
-"""A log is extended to a multiple of this. SQLite's own ends are none, but for one frame in thousands, after which the log is
-extended one commit later: a frame is a page and 24 bytes, and the log begins with 32."""
+"""A log is extended to a multiple of this. SQLite's own ends are none, but for one frame in thousands, after which the log
+is extended one commit later: a frame is a page and 24 bytes, and the log begins with 32."""
 MAX_EXTENSION_BYTES = 1 << 18
 """So much is written at once, or a step more."""
 
@@ -28,10 +29,11 @@ MAX_EXTENSION_BYTES = 1 << 18
 class WriteAheadLog:
     """The log of a database that an open connection has read. Close it before the connection."""
 
+    _file: FileIO | None = None
+
     def __init__(self, database: str) -> None:
-        self._file = None
         with suppress(OSError):  # then it is not extended, and all else is the same
-            self._file = open(f"{database}-wal", "r+b", buffering=0)  # noqa: SIM115
+            self._file = FileIO(f"{database}-wal", "r+")
 
     def extend(self) -> None:
         """Write zeros behind the end, unless the log was extended and is not yet full. Call it inside a write transaction.
@@ -53,3 +55,6 @@ class WriteAheadLog:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+    def __del__(self) -> None:
+        self.close()
