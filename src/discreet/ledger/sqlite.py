@@ -48,6 +48,7 @@ from discreet.ledger.sql_store import (
     upgrade,
 )
 from discreet.ledger.store import Returned
+from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
 from discreet.paths import exists, resolve
 
 WAIT_SECONDS = 1.0
@@ -55,11 +56,9 @@ MAX_TRIES = 120
 """A writer waits for others this many times `WAIT_SECONDS`, and says so after the first of them. Tries are counted, not
 timed: no clock is read."""
 
-PAGE_BYTES = 2048
+PAGE_BYTES = 512
 """Of a new file; one that exists keeps its own. A debit changes a page of each of five tables and indexes, and its commit
 waits until the log has all of them: smaller pages are fewer bytes."""
-LOG_BYTES = 1 << 22
-"""How long the log grows before SQLite moves it into the file, whatever the size of a page."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
@@ -117,6 +116,7 @@ class SqliteStore:
     """The file, through one connection per process."""
 
     _connection: sqlite3.Connection | None = None
+    _log: WriteAheadLog | None = None
     _memory: Memory | None = None
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
@@ -223,6 +223,8 @@ class SqliteStore:
         try:
             self._join(batch)
             connection = self._begin("BEGIN IMMEDIATE")
+            if self._log is not None:
+                self._log.extend()
             if self._memory is None:
                 self._memory = Memory(self._data_version(connection))
             memory = self._memory
@@ -350,6 +352,7 @@ class SqliteStore:
             self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // page_bytes}")
             if self._version() != LATEST_VERSION:
                 self._upgrade(create)
+            self._log = WriteAheadLog(self.location)
 
     def _version(self) -> int:
         assert self._connection is not None
@@ -403,6 +406,8 @@ class SqliteStore:
 
     def _disconnect(self) -> None:
         self._memory = None
+        if self._log is not None:
+            self._log.close()
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()

@@ -38,12 +38,16 @@ from typing import Any, NamedTuple
 from discreet.errors import LedgerUnavailable
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Head
+from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
 from discreet.streams.factorisation import MAX_COUNT
 
 WAIT_SECONDS = 120.0
 UNITS_PER_LOOK = 500
 MERGE_AT = 2000
 HASH_BYTES = 32
+PAGE_BYTES = 1024
+"""Of a new file; one that exists keeps its own. A step writes one row of a few numbers and one of some thousand bytes:
+smaller pages are fewer bytes that its commit waits for."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stream (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -74,6 +78,7 @@ class StreamState:
 
     def __init__(self, path: Path | None, measurement: str, entry: int, steps: int) -> None:
         self.path, self._lock, self._steps = path, threading.RLock(), steps
+        self._log: WriteAheadLog | None = None
         self._recent: dict[bytes, tuple[int, int]] = {}  # of the lists: in how many steps a unit counted, and the last
         self._merged = self._taken = 0  # the last step that was added to the table, and the last that is in memory
         if path is not None:
@@ -83,12 +88,17 @@ class StreamState:
                 ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
             if path is not None:
+                self._connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=FULL")
+                page_bytes = self._connection.execute("PRAGMA page_size").fetchone()[0]
+                self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // page_bytes}")
             with self._transaction():
                 for statement in filter(str.strip, _SCHEMA.split(";")):
                     self._connection.execute(statement)
                 self._bind(measurement, entry)
+            if path is not None:
+                self._log = WriteAheadLog(str(path))
         except sqlite3.Error as error:
             raise self._failed(error) from None
         self._key = self._read("key") or b""
@@ -247,6 +257,8 @@ class StreamState:
 
     def close(self) -> None:
         """Close the file."""
+        if self._log is not None:
+            self._log.close()
         self._connection.close()
 
     def _read(self, name: str) -> bytes | None:
@@ -263,6 +275,8 @@ class StreamState:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                if self._log is not None:
+                    self._log.extend()
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
