@@ -39,7 +39,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_process(folder: Path, asked: dict[str, str]) -> tuple[str, str]:
     """What the command prints in a process of its own, as a shell starts it."""
     done = subprocess.run(
-        [sys.executable, DISCREET], cwd=folder, capture_output=True, text=True, check=False, timeout=60, env=os.environ | asked
+        [sys.executable, DISCREET],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | asked,
     )
     return done.stdout, done.stderr
 
