@@ -24,11 +24,12 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 LOADED = (
-    "uvicorn", "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto",
-    "duckdb", "discreet.engines.duckdb.engine", "discreet.engines.duckdb.rows", "discreet.engines.duckdb.cells",
-    "discreet.ledger.sqlite", "discreet.ledger.postgres", "discreet.query.calibrate", "discreet.serve.embedded",
-    "discreet.serve.web.app", "discreet.serve.web.pages", "discreet.serve.worker.worker", "discreet.session.discovery",
-    "discreet.session.executor", "discreet.sql.totals", "tests.support.killed_workers", "tests.support.service_processes",
+    "uvicorn", "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto", "duckdb", "discreet.engines.duckdb.engine", "discreet.engines.duckdb.rows",
+    "discreet.engines.duckdb.cells", "discreet.ledger.sqlite", "discreet.ledger.postgres", "discreet.query.calibrate",
+    "discreet.serve.embedded", "discreet.serve.web.app", "discreet.serve.web.pages", "discreet.serve.worker.worker",
+    "discreet.session.discovery", "discreet.session.executor", "discreet.sql.totals", "tests.support.killed_workers",
+    "tests.support.service_processes",
 )  # fmt: skip
 """What the processes of a service import at once or when they first need it."""
 
@@ -73,15 +74,10 @@ class _Origin:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
         command = [sys.executable, "-m", "tests.support.forked_processes"]
         self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": paths},
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
         )
         atexit.register(self.close)
 
