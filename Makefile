@@ -58,8 +58,13 @@ browser: $(BIN)/python  ## Find the Chromium that tests look at pages with, and 
 # With a process on every core, threads of linear algebra would wait for each other.
 test nightly: export OPENBLAS_NUM_THREADS := 1
 
-test: check browser  ## Run make check, then every test except the nightly campaigns.
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not nightly'
+# Bytecode is compiled once, before every process that runs tests would compile it. Checks and tests run side by side, so that no core waits; what
+# make check found is printed after the tests.
+test: install browser  ## Run make check, and every test except the nightly campaigns.
+	@$(BIN)/python -m compileall -q -j 0 src tests/support
+	@$(MAKE) --no-print-directory check > $(VENV)/.check.log 2>&1 & checked=$$!; \
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not nightly'; tested=$$?; \
+	wait $$checked; found=$$?; cat $(VENV)/.check.log; test $$tested -eq 0 -a $$found -eq 0
 
 nightly: install  ## Run the nightly campaigns: the tests with the marker `nightly`.
 	$(BIN)/pytest -n $(WORKERS) -m nightly

@@ -33,6 +33,14 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+LAST = "test_connect_says_what_it_returns"
+"""Reads what the type checker found when `make check` ran it, which `make test` does beside the first tests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.name == LAST)
+
+
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()

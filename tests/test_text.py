@@ -289,6 +289,8 @@ PRINTERS = {"cli/output.py"}
 
 
 def _bare_prints(source: str) -> list[str]:
+    if "print" not in source:
+        return []
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     found = [ast.unparse(call) for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
     return [text for text in found if ".to_json()" not in text and "printable(" not in text]

@@ -5,9 +5,12 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -33,7 +36,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def complete(line: str, shell: str, folder: Path) -> set[str]:
+def run_process(folder: Path, asked: dict[str, str]) -> tuple[str, str]:
+    """What the command prints in a process of its own, as a shell starts it."""
+    done = subprocess.run(
+        [sys.executable, DISCREET],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | asked,
+    )
+    return done.stdout, done.stderr
+
+
+def run_here(folder: Path, asked: dict[str, str]) -> tuple[str, str]:
+    """As `run_process`, in this process."""
+    with chdir(folder), patch.dict(os.environ, asked):
+        done = run()
+    return done.stdout, done.stderr
+
+
+def complete(line: str, shell: str, folder: Path, start: Callable[..., tuple[str, str]] = run_process) -> set[str]:
     """The words that a shell is offered for the last word of a line; an empty one if the line ends with a blank."""
     words = shlex.split(line) + [""] * line.endswith(" ")
     asked = {
@@ -41,14 +65,11 @@ def complete(line: str, shell: str, folder: Path) -> set[str]:
         "zsh": {"_TYPER_COMPLETE_ARGS": line},
         "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }[shell]
-    done = subprocess.run(
-        [sys.executable, DISCREET], cwd=folder, capture_output=True, text=True, check=False, timeout=60,
-        env=os.environ | asked | {"_DISCREET_COMPLETE": f"complete_{shell}"},
-    )  # fmt: skip
-    assert done.stderr == ""
+    printed, errors = start(folder, asked | {"_DISCREET_COMPLETE": f"complete_{shell}"})
+    assert errors == ""
     if shell == "zsh":
-        return set(re.findall(r'"([^":]+)"', done.stdout))
-    return {each.partition("\t")[0] for each in done.stdout.splitlines()} - {""}
+        return set(re.findall(r'"([^":]+)"', printed))
+    return {each.partition("\t")[0] for each in printed.splitlines()} - {""}
 
 
 LINES = {
@@ -77,11 +98,11 @@ LINES = {
 
 @pytest.mark.parametrize("line", LINES)
 def test_bash_completes(line: str, folder: Path) -> None:
-    assert complete(line, "bash", folder) == LINES[line]
+    assert complete(line, "bash", folder, run_here) == LINES[line]
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_other_shells_complete(shell: str, folder: Path) -> None:
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_in_a_process_of_its_own(shell: str, folder: Path) -> None:
     assert {"hr", "health"} <= complete("discreet budget l.ledger --account h", shell, folder)
 
 

@@ -34,6 +34,7 @@ from discreet.local import (
     one_bit_rrpm,
 )
 from discreet.local.collection import least_cost
+from tests.support import console
 from tests.support.console import DISCREET, run
 
 COLOURS = ("collection", "colours", "--values", "red,green,blue", "--epsilon", "2", "--lifetime", "10")
@@ -48,8 +49,12 @@ def local(*arguments: object) -> dict[str, Any]:
 
 
 def feed(folder: Path, text: str | bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in a process of its own, with this text on stdin."""
-    content = text.encode() if isinstance(text, str) else text
+    """Run a command with this text on stdin."""
+    return console.feed(folder, text.encode() if isinstance(text, str) else text, "local", *arguments)
+
+
+def feed_process(folder: Path, content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """As `feed`, in a process of its own."""
     return subprocess.run(
         [sys.executable, DISCREET, "local", *arguments], cwd=folder, input=content, capture_output=True, check=False,
         timeout=120,
@@ -165,8 +170,8 @@ def test_the_analyst_says_what_a_file_holds(colours: Collection, tmp_path: Path)
 
 
 def test_messages_are_piped_from_one_command_to_the_next(colours: Collection, tmp_path: Path) -> None:
-    encoded = feed(tmp_path, "red\nblue\n", "encode", "colours.json")
-    decoded = feed(tmp_path, encoded.stdout + b"spam\n", "decode", "colours.json", "-", "--json")
+    encoded = feed_process(tmp_path, b"red\nblue\n", "encode", "colours.json")
+    decoded = feed_process(tmp_path, encoded.stdout + b"spam\n", "decode", "colours.json", "-", "--json")
     found = json.loads(decoded.stdout)
     assert (found["reports"], found["rejected"]["length"], found["collection"]) == (2, 1, colours.id)
 

@@ -1,17 +1,17 @@
-"""`discreet prepare`, run as a user runs it, and `discreet ask` on what it wrote."""
+"""`discreet prepare`, and `discreet ask` on what it wrote; once in processes of their own, as a user runs them."""
 
 import json
 import stat
 from pathlib import Path
 
-from tests.support.console import run_process as run
+from tests.support.console import run, run_process
 
 COUNT = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 
 def test_a_table_is_prepared_and_asked_with_a_ledger(source: str, tmp_path: Path) -> None:
     file, ledger = tmp_path / "people.prepared.duckdb", tmp_path / "hr.ledger"
-    done = run("prepare", source, "--unit", "id", "--output", str(file), "--group-by", "dept")
+    done = run_process("prepare", source, "--unit", "id", "--output", str(file), "--group-by", "dept")
     assert done.returncode == 0
     assert done.stdout.count("\n") == 1
     assert not any(character.isdigit() for character in done.stdout.replace(str(file), "")), "nothing is counted"
@@ -19,7 +19,7 @@ def test_a_table_is_prepared_and_asked_with_a_ledger(source: str, tmp_path: Path
     opened = run("ledger", "open", str(ledger), "--account", "hr", "--epsilon", "2")
     assert opened.returncode == 0
     asking = ["ask", str(file), COUNT, "--keys", "dept=a,b", "--ledger", str(ledger), "--epsilon", "1", "--json"]
-    answers = [json.loads(run(*asking).stdout) for _ in range(2)]
+    answers = [json.loads(ask(*asking).stdout) for ask in (run_process, run)]
     assert [row["dept"] for row in answers[0]["rows"]] == ["a", "b"]
     assert answers[0]["rows"] == answers[1]["rows"], "the second is the recorded one"
 

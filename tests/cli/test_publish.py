@@ -6,7 +6,10 @@ import pty
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
+from runpy import run_path
+from unittest.mock import patch
 
 import pytest
 import typer
@@ -120,9 +123,15 @@ def test_again_py_signs_with_the_same_key_and_creates_none(tmp_path: Path) -> No
     load_key(key)
     made = publish(plan, tmp_path / "out", key=key)
 
-    def again(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(made.folder / "again.py"), *map(str, arguments)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    def again(*arguments: object) -> str | None:
+        """Run the program in this process; what it says as it ends, or None if it ends well."""
+        program = str(made.folder / "again.py")
+        with chdir(tmp_path), patch.object(sys, "argv", [program, *map(str, arguments)]):
+            try:
+                run_path(program, run_name="__main__")
+            except SystemExit as ended:
+                return None if ended.code in (None, 0) else str(ended.code)
+        return None
 
     for arguments, message in (
         ((), "usage: "),
@@ -130,16 +139,16 @@ def test_again_py_signs_with_the_same_key_and_creates_none(tmp_path: Path) -> No
         ((tmp_path, "nowhere.key"), "no key"),
         (("--help",), "usage: "),
     ):
-        done = again(*arguments)
-        assert done.returncode == 1
-        assert message in done.stderr
-        assert "Traceback" not in done.stderr
+        said = again(*arguments)
+        assert said is not None
+        assert message in said
         assert not beside.exists()
         assert not (tmp_path / "nowhere.key").exists()
     load_key(beside)  # another one
-    assert "signed with another key" in again(tmp_path).stderr
+    assert "signed with another key" in (again(tmp_path) or "")
     assert not (tmp_path / "again").exists()
-    assert again(tmp_path, key).returncode == 0
+    command = [sys.executable, str(made.folder / "again.py"), str(tmp_path), str(key)]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0, "in its own process too"
     assert (tmp_path / "again" / "release.json").read_bytes() == (made.folder / "release.json").read_bytes()
 
 

@@ -1,21 +1,20 @@
-"""A worker process that is killed at random: `python -m tests.support.killed_workers FOLDER` serves until it is."""
+"""A worker process that is killed at random: `main(FOLDER)` serves until it is."""
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 from discreet.serve.control.model import Ask
+from tests.support.forked_processes import Forked, fork
 from tests.support.served_tables import Service, configure
 
 CLASSES = (0.1, 2.0, 10.0, 60.0)
 
 
-def spawn(folder: Path) -> "subprocess.Popen[bytes]":
+def spawn(folder: Path) -> Forked:
     """Start a worker process on a folder."""
-    return subprocess.Popen([sys.executable, "-m", "tests.support.killed_workers", str(folder)])
+    return fork("tests.support.killed_workers:main", str(folder))
 
 
 def kill_at_random(folder: Path, service: Service, asks: list[Ask], kills: int, seed: int) -> int:
@@ -42,7 +41,7 @@ def kill_at_random(folder: Path, service: Service, asks: list[Ask], kills: int, 
     return killed
 
 
-def _wait_until_serving(service: Service, process: "subprocess.Popen[bytes]") -> None:
+def _wait_until_serving(service: Service, process: Forked) -> None:
     """Wait until a worker has claimed something, or has nothing left to claim."""
     deadline = time.monotonic() + 60
     before = service.control.find_setting("serving")
@@ -56,6 +55,7 @@ def main(folder: str) -> None:
     """Serve until a signal ends it."""
     from discreet.serve.worker.worker import Worker, WorkerSettings
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     config = configure(Path(folder), classes=CLASSES)
     service = Service(config)
     service.worker = Worker(
@@ -64,8 +64,3 @@ def main(folder: str) -> None:
     service.worker.start()
     signal.sigwait({signal.SIGTERM})
     service.worker.stop()
-
-
-if __name__ == "__main__":
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    main(sys.argv[1])

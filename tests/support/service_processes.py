@@ -1,7 +1,5 @@
-"""A service whose web and worker processes are real ones, so that a test can kill them: `python -m
-tests.support.service_processes web FOLDER PORT` and `… worker FOLDER` serve what `Processes` wrote into the folder.
-
-Each ends with the process that started it, however that one ends: it reads a pipe of which that one holds the other end."""
+"""A service whose web and worker processes are real ones, so that a test can kill them: `main("web", FOLDER, PORT)` and
+`main("worker", FOLDER)` serve, each in a process of `forked_processes`, what `Processes` wrote into the folder."""
 
 import itertools
 import os
@@ -10,8 +8,6 @@ import pwd
 import random
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,11 +27,11 @@ from discreet.serve.control.model import Scope
 from discreet.serve.control.store import open_control
 from discreet.serve.schedule import MAX_OVERRUNS
 from discreet.serve.worker.worker import WorkerSettings
+from tests.support.forked_processes import Forked, fork
 from tests.support.served_tables import SETTINGS, start_service
 
 WORKER = WorkerSettings(slots=2, lease_seconds=1.0, idle_seconds=0.1)
 START_SECONDS = 90
-ROOT = Path(__file__).parents[2]
 
 
 def find_port() -> int:
@@ -52,7 +48,7 @@ class Processes:
         self.config, self.folder = config, folder
         self.tokens: dict[str, str] = {}
         self.ports: list[int] = []
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.running: dict[str, Forked] = {}
         self.kills = {"web": 0, "worker": 0}
         self.user: str | None = None  # as whom web processes run
         self.max_overruns = MAX_OVERRUNS  # after which a worker pauses an account
@@ -87,13 +83,7 @@ class Processes:
         if kind == "web":
             arguments.append(str(self.ports[int(number)]))
             arguments += [] if self.user is None else [self.user]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-        command = [sys.executable, "-B", "-m", "tests.support.service_processes", *arguments]
-        log = (self.folder / f"{kind}.log").open("ab")
-        with log:
-            self.running[name] = subprocess.Popen(
-                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=ROOT
-            )
+        self.running[name] = fork("tests.support.service_processes:main", *arguments, log=self.folder / f"{kind}.log")
 
     def wait_for_web(self, number: int) -> None:
         """Wait until a web process answers."""
@@ -164,11 +154,9 @@ class Processes:
         return _patiently(lambda: session.ask(query, **given))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Forked) -> None:
     process.kill()
     process.wait()
-    assert process.stdin is not None
-    process.stdin.close()
 
 
 def _patiently(run: Any, seconds: float = 180.0) -> Any:
@@ -238,26 +226,11 @@ def serve_worker(config: ServiceConfig, settings: WorkerSettings, max_overruns: 
         worker.stop()
 
 
-def end_with_parent() -> None:
-    """End this process, at once, when the process that started it has ended."""
-
-    def wait() -> None:
-        os.read(0, 1)  # nothing is ever written
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=wait, name="end with parent", daemon=True).start()
-
-
 def main(kind: str, folder: str, port: str = "0", user: str | None = None) -> None:
     """Serve."""
-    end_with_parent()
     config, settings, max_overruns = pickle.loads((Path(folder) / "config.pickle").read_bytes())
     if kind == "web":
         serve_web(config, int(port), user)
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         serve_worker(config, settings, max_overruns)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

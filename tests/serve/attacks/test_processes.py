@@ -22,8 +22,9 @@ from discreet.errors import BudgetExceeded, ServiceChanged
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit
+from tests.support.forked_processes import ROOT
 from tests.support.served_tables import COUNT, configure, write_table
-from tests.support.service_processes import ROOT, Processes
+from tests.support.service_processes import Processes
 
 STRANGER = "nobody"
 
