@@ -5,6 +5,7 @@ from itertools import combinations, product
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 
 def at_night(*values: Any) -> Any:
@@ -43,3 +44,18 @@ def pairs_by_day(*dimensions: Iterable[Any]) -> list[Any]:
 
 def _list_pairs(case: tuple[int, ...]) -> set[tuple[tuple[int, int], ...]]:
     return set(combinations(enumerate(case), 2))
+
+
+def search_by_day(examples: int, more: int, *strategies: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Test a property with this many examples of Hypothesis by day, and with more at night; the same ones in every run."""
+
+    def decorate(check: Callable[..., None]) -> Callable[..., None]:
+        @pytest.mark.parametrize("examples", [examples, at_night(more)])
+        def test(examples: int) -> None:
+            settings(max_examples=examples, deadline=None, derandomize=True)(given(*strategies)(check))()
+
+        test.__name__, test.__qualname__, test.__doc__ = check.__name__, check.__qualname__, check.__doc__
+        test.__module__ = check.__module__
+        return test
+
+    return decorate
