@@ -126,7 +126,7 @@ class TruthOfOneValue(Hooked):
 
 
 def audit(kind: type[Client]) -> dict[str, Finding | Check]:
-    return audit_collection(DevicePlayer(COLLECTION, kind), reports=10, confidence=CONFIDENCE, samples=24_000)
+    return audit_collection(DevicePlayer(COLLECTION, kind), reports=10, confidence=CONFIDENCE, samples=9_000)
 
 
 @pytest.mark.parametrize(
