@@ -76,12 +76,12 @@ def test_one_unit_moves_all_tables_by_no_more_than_stated(declare: Any, start: i
 
 @pytest.mark.parametrize("mutant", [bound_each_table, merge_null_with_sums])
 def test_mutants_of_tables_break_the_law(mutant: Tabulating) -> None:
-    assert find_broken_tabulations(mutant, SEEDS, 5, first=True)
+    assert find_broken_tabulations(mutant, SEEDS[::2], 5, first=True)
 
 
 @pytest.mark.parametrize("mutant", [price_as_added, price_as_finest, price_total_as_free])
 def test_mutants_of_the_sensitivity_break_the_law(mutant: Stated) -> None:
-    assert find_broken_tabulations(by_oracle, SEEDS, 5, mutant, first=True)
+    assert find_broken_tabulations(by_oracle, SEEDS[::2], 5, mutant, first=True)
 
 
 @pytest.mark.parametrize("mutant", [price_contrasts_as_added, price_contrasts_as_tables, price_contrasts_by_cell])

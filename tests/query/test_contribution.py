@@ -112,27 +112,27 @@ class AllValues(Oracle):
 
 
 def test_a_mutant_that_counts_all_values_of_a_unit_exceeds_the_sensitivity() -> None:
-    [(_, breach), *_] = broken(by(AllValues), SEEDS, 6, first=True)
+    [(_, breach), *_] = broken(by(AllValues), SEEDS[::2], 6, first=True)
     assert "of DistinctCount(" in breach
 
 
 @pytest.mark.parametrize("mutant", [PopularFirst, Uncapped, UncappedCells, ClampedFirst])
 def test_mutants_exceed_the_sensitivity(mutant: type[Oracle]) -> None:
-    assert broken(by(mutant), SEEDS, 6, first=True)
+    assert broken(by(mutant), SEEDS[::2], 6, first=True)
 
 
 def test_a_sensitivity_of_one_group_less_is_exceeded() -> None:
     def fewer(query: BoundedQuery, statistic: Statistic) -> Sensitivity:
         return as_stated(replace(query, max_groups=max(1, query.max_groups - 1)), statistic)
 
-    assert broken(by(Oracle), SEEDS, 6, fewer, first=True)
+    assert broken(by(Oracle), SEEDS[::2], 6, fewer, first=True)
 
 
 def test_a_sensitivity_without_the_change_of_sign_is_exceeded() -> None:
     def one_sided(query: BoundedQuery, statistic: Statistic) -> Sensitivity:
         return as_stated(replace(query, neighbours=Neighbours.ADD_REMOVE), statistic)
 
-    assert broken(by(Oracle), SEEDS, 6, one_sided, first=True)
+    assert broken(by(Oracle), SEEDS[::2], 6, one_sided, first=True)
 
 
 @pytest.mark.parametrize(("oracle", "holds"), [(Oracle, True), (FloatSum, False)])
@@ -152,7 +152,7 @@ def test_a_replaced_unit_that_stays_in_its_groups_is_exceeded() -> None:
         claimed = query if statistic != RowCount() else replace(query, neighbours=Neighbours.ADD_REMOVE)
         return as_stated(claimed, statistic)
 
-    [(_, breach), *_] = broken(by(Oracle), SEEDS, 6, staying, first=True)
+    [(_, breach), *_] = broken(by(Oracle), SEEDS[::2], 6, staying, first=True)
     assert breach.endswith("of RowCount()")
 
 
