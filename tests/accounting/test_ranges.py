@@ -1,6 +1,7 @@
 """Repeated exponential mechanisms: the certified curve against every adaptive strategy over a list of pairs."""
 
 from fractions import Fraction
+from functools import cache
 from math import exp
 
 import numpy as np
@@ -13,6 +14,7 @@ from discreet.accounting.dominating_pairs import build_direction
 from discreet.accounting.ranges import RepeatedRange, SampledRange
 from discreet.events import ExponentialEvent, Subsampled, compose
 from tests.support.outcome_oracle import Outcomes, adaptive_delta, composed, hockey_stick
+from tests.support.rounds import at_night
 
 POINTS = (0.0, 0.1, 0.5, 0.9, 1.3)
 
@@ -49,10 +51,16 @@ def test_adapting_is_worth_something() -> None:
     assert same < low < high
 
 
+@cache
+def list_fine_bounds(eps: float, times: int, at: tuple[float, ...]) -> list[tuple[float, float]]:
+    assert ranges._MOST_CELLS > 1000
+    return [RepeatedRange(eps, times).bound_delta(x) for x in at]
+
+
 @pytest.mark.parametrize("cells", [8, 20, 100])
 def test_a_coarser_lattice_is_wider_and_as_true(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for eps, times in ((1.0, 2), (0.3, 10), (3.0, 5)):
-        fine = [RepeatedRange(eps, times).bound_delta(x * eps * times / 2) for x in POINTS]
+        fine = list_fine_bounds(eps, times, tuple(x * eps * times / 2 for x in POINTS))
         monkeypatch.setattr(ranges, "_MOST_CELLS", cells)
         coarse = [RepeatedRange(eps, times).bound_delta(x * eps * times / 2) for x in POINTS]
         monkeypatch.undo()
@@ -65,12 +73,13 @@ def test_a_coarser_lattice_is_wider_and_as_true(cells: int, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("eps", "times"), [(0.3, 2), (1.0, 2), (3.0, 2), (1.0, 5), (6.0, 3)])
 @pytest.mark.parametrize("cells", [8, 13])
+@pytest.mark.parametrize("points", [11, at_night(41)])
 def test_a_coarse_lattice_holds_a_fine_one_at_every_ratio(
-    eps: float, times: int, cells: int, monkeypatch: pytest.MonkeyPatch
+    eps: float, times: int, points: int, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also below ε = 0 and close to the largest loss of all, where V is known without a lattice."""
-    at = np.linspace(-0.999, 0.999, 41) * eps * times
-    fine = [RepeatedRange(eps, times).bound_delta(x) for x in at]
+    at = np.linspace(-0.999, 0.999, points) * eps * times
+    fine = list_fine_bounds(eps, times, tuple(at.tolist()))
     monkeypatch.setattr(ranges, "_MOST_CELLS", cells)
     coarse = [RepeatedRange(eps, times).bound_delta(x) for x in at]
     for (low, high), (least, most) in zip(fine, coarse, strict=True):

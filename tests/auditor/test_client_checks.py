@@ -23,6 +23,7 @@ from discreet.local.mechanism import State, draw_report
 from discreet.local.store import Entry, Sent
 from discreet.local.wire import NONCE_BYTES, Form
 from tests.auditor.test_clients import RAPPOR, collect
+from tests.support.rounds import at_night
 
 DIRECT = Direct(4, Fraction(3))
 COLLECTION = collect(DIRECT, 11)
@@ -125,8 +126,11 @@ class TruthOfOneValue(Hooked):
         return (1,) if index == 1 else report
 
 
-def audit(kind: type[Client]) -> dict[str, Finding | Check]:
-    return audit_collection(DevicePlayer(COLLECTION, kind), reports=10, confidence=CONFIDENCE, samples=24_000)
+def audit(kind: type[Client], samples: int) -> dict[str, Finding | Check]:
+    return audit_collection(DevicePlayer(COLLECTION, kind), reports=10, confidence=CONFIDENCE, samples=samples)
+
+
+by_day_and_night = pytest.mark.parametrize("samples", [9_000, at_night(24_000)])
 
 
 @pytest.mark.parametrize(
@@ -153,19 +157,23 @@ def test_a_correct_client_passes_all_checks(kind: type[Client]) -> None:
     assert not any(check.violation for check in run_checks(DevicePlayer(COLLECTION, kind), VALUES, 1e-9))
 
 
+@by_day_and_night
 @pytest.mark.parametrize(
     ("kind", "shown"),
     [(TruthLater, "report 10 of 10"), (TruthInTwo, "report 2 of 2"), (TruthOfOneValue, "one report")],
 )
-def test_games_find_the_truth_that_is_told_later_together_or_for_one_value(kind: type[Client], shown: str) -> None:
-    found = audit(kind)
+def test_games_find_the_truth_that_is_told_later_together_or_for_one_value(
+    kind: type[Client], shown: str, samples: int
+) -> None:
+    found = audit(kind, samples)
     refuted = [name for name, each in found.items() if each.violation]
     print(refuted)
     assert any(name.startswith(shown) for name in refuted)
 
 
-def test_games_of_correct_clients_find_nothing() -> None:
-    assert not any(each.violation for each in audit(Hooked).values())
+@by_day_and_night
+def test_games_of_correct_clients_find_nothing(samples: int) -> None:
+    assert not any(each.violation for each in audit(Hooked, samples).values())
 
 
 def test_every_value_is_in_a_game() -> None:

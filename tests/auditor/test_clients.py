@@ -51,6 +51,7 @@ from tests.support.local_mutants import (
     redraw_permanent,
 )
 from tests.support.node import CLIENT, find_node
+from tests.support.rounds import at_night
 
 CONFIDENCE = 1 - Fraction(1, 10**9)
 THREE = Fraction(3)
@@ -143,13 +144,14 @@ class Spendthrift(Client):
         pass
 
 
-def test_reports_beyond_the_budget_are_refuted() -> None:
+@pytest.mark.parametrize("samples", [1_200, at_night(3_000)])
+def test_reports_beyond_the_budget_are_refuted(samples: int) -> None:
     collection = collect(Direct(3, THREE), 2)
     player = DevicePlayer(collection, Spendthrift)
     game = repeat(player, "v0", "v1", 16)
     assert game.epsilon == claim_for_life(player, game.left) == 2
-    assert play(player, game, 3_000).violation
-    assert not play(DevicePlayer(collection), game, 3_000).violation
+    assert play(player, game, samples).violation
+    assert not play(DevicePlayer(collection), game, samples).violation
 
 
 # -- correct clients --------------------------------------------------------------------------------------------------------
@@ -160,12 +162,13 @@ CORRECT = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("samples", [5_000, at_night(20_000)])
 @pytest.mark.parametrize("mechanism", CORRECT, ids=lambda each: type(each).__name__)
-def test_the_best_event_reaches_the_claim_and_does_not_exceed_it(mechanism: AnyMechanism) -> None:
+def test_the_best_event_reaches_the_claim_and_does_not_exceed_it(mechanism: AnyMechanism, samples: int) -> None:
     """{x ∈ y, x' ∉ y} has the ratio X: a claim of two thirds of ε is refuted by it, and ε is not."""
     player = MechanismPlayer(mechanism)
     game = report_once(player, 0, 1)
-    found = play(player, game, 20_000)
+    found = play(player, game, samples)
     assert not found.violation
     assert found.certified_epsilon <= found.claimed_epsilon
     less = Game(game.name, game.left, game.right, game.epsilon * Fraction(2, 3))
@@ -180,14 +183,15 @@ def test_the_event_is_named() -> None:
     assert SUPPORT in found.event
 
 
+@pytest.mark.parametrize("samples", [1_500, at_night(4_000)])
 @pytest.mark.parametrize(
     "collection",
     [collect(Direct(3, THREE), 4), collect(RAPPOR, 2, "state"), collect(RAPPOR, 20, "report")],
     ids=["direct", "memo by state", "memo by report"],
 )
-def test_a_correct_client_passes_every_game(collection: Collection) -> None:
+def test_a_correct_client_passes_every_game(collection: Collection, samples: int) -> None:
     player = DevicePlayer(collection)
-    found = audit_collection(player, reports=12, confidence=CONFIDENCE, samples=4_000)
+    found = audit_collection(player, reports=12, confidence=CONFIDENCE, samples=samples)
     games = [each for each in found.values() if isinstance(each, Finding)]
     assert len(games) == (5 if collection.mechanism is RAPPOR else 7)
     assert not any(each.violation for each in found.values())
@@ -196,9 +200,10 @@ def test_a_correct_client_passes_every_game(collection: Collection) -> None:
 # -- commands ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_javascript_client_passes_every_game() -> None:
+@pytest.mark.parametrize("samples", [1_500, at_night(4_000)])
+def test_the_javascript_client_passes_every_game(samples: int) -> None:
     player = CommandPlayer(collect(RAPPOR, 2, "state"), [find_node(), str(CLIENT)])
-    found = audit_collection(player, reports=12, confidence=CONFIDENCE, samples=4_000)
+    found = audit_collection(player, reports=12, confidence=CONFIDENCE, samples=samples)
     assert sum(isinstance(each, Finding) for each in found.values()) == 5
     for name, each in found.items():
         print(name, each)

@@ -18,6 +18,7 @@ from tests.support.audits import (
     sample_query,
     select_in_bulk,
 )
+from tests.support.rounds import at_night
 
 
 @pytest.mark.parametrize("rule", SelectionRule)
@@ -32,14 +33,16 @@ def test_no_mechanism_is_refuted(name: str) -> None:
     assert_not_refuted(*MECHANISMS[name], SHORT)
 
 
+@pytest.mark.parametrize("samples", [12_000, at_night(24_000)])
 @pytest.mark.parametrize("aggregate", AGGREGATES)
-def test_no_aggregate_is_refuted(aggregate: str) -> None:
+def test_no_aggregate_is_refuted(aggregate: str, samples: int) -> None:
     mechanism, event = sample_query(aggregate, 0)
     assert pure(event) <= 1  # type: ignore[arg-type]
-    assert_not_refuted(mechanism, 1, [("", AGGREGATES[aggregate])], 24_000)
+    assert_not_refuted(mechanism, 1, [("", AGGREGATES[aggregate])], samples)
 
 
-def test_an_aggregate_with_too_little_noise_is_refuted() -> None:
+@pytest.mark.parametrize("samples", [12_000, at_night(24_000)])
+def test_an_aggregate_with_too_little_noise_is_refuted(samples: int) -> None:
     """The same audit of the same answers refutes a claim of a third of the ε."""
     mechanism, _ = sample_query("SUM(pay)", 0)
-    assert audit(mechanism, Fraction(1, 3), [("", "high")], confidence=CONFIDENCE, samples=24_000).violation
+    assert audit(mechanism, Fraction(1, 3), [("", "high")], confidence=CONFIDENCE, samples=samples).violation

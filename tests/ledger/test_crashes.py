@@ -1,16 +1,20 @@
-"""kill -9 and failing disks, at every boundary of a real child: no free answer, no lost debit, no double debit.
+"""kill -9 and failing disks, at the boundaries of a real child: no free answer, no lost debit, no double debit.
 
 tests/campaigns/ledger holds the long rounds.
 """
 
+import pytest
+
 from tests.support.crash_campaign import run_campaign
 from tests.support.jsonl_store import SCHEME
+from tests.support.rounds import at_night
 
 
-def test_killed_at_every_boundary() -> None:
-    found = run_campaign("kills", "1", "1", "8")
+@pytest.mark.parametrize(("every", "points"), [(3, 67), at_night(1, 200)])
+def test_killed_at_the_boundaries(every: int, points: int) -> None:
+    found = run_campaign("kills", str(every), "1", "8")
     assert found["problems"] == []
-    assert found["hit"] == found["points"] >= 200
+    assert found["hit"] == found["points"] >= points
 
 
 def test_a_store_without_sql_killed_at_every_boundary() -> None:

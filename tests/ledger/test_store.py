@@ -21,6 +21,7 @@ from discreet.ledger.entries import GENESIS, AccountOpened, AnswerRecorded, Debi
 from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, Store, Transaction, decode_stored, read_account
 from tests.support.jsonl_store import SCHEME, JsonLinesStore
+from tests.support.rounds import at_night
 from tests.support.small_ledger import THIRD, debit_and_record, make_small_ledger
 
 ROOT = Path(__file__).parent.parent.parent
@@ -191,8 +192,8 @@ def test_an_answer_is_kept_byte_for_byte(location: str) -> None:
     assert recorded.answer == answer
 
 
-@pytest.mark.parametrize(("processes", "debits"), [(32, 10_000)])
-def test_ten_thousand_debits_of_64_rivals(sql_location: str, processes: int, debits: int) -> None:
+@pytest.mark.parametrize(("processes", "debits"), [(8, 2_000), at_night(32, 10_000)])
+def test_debits_of_many_rivals(sql_location: str, processes: int, debits: int) -> None:
     _race(sql_location, processes, debits)
 
 

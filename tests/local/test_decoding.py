@@ -33,11 +33,12 @@ from tests.support.local_errors import (
     tilt_squares,
 )
 from tests.support.local_reports import ODDS, ORACLES
+from tests.support.rounds import pairs_by_day
 
 CASES = [(epsilon, name, skew) for epsilon in ROOTS for name in list_oracles("1") for skew in ("flat", "skewed")]
 
 
-@pytest.mark.parametrize(("epsilon", "name", "skew"), CASES)
+@pytest.mark.parametrize(("epsilon", "name", "skew"), pairs_by_day(ROOTS, list_oracles("1"), ("flat", "skewed")))
 def test_intervals_cover_and_errors_are_as_stated(epsilon: str, name: str, skew: str) -> None:
     oracle = list_oracles(epsilon)[name]
     holders = list_holders(oracle.values, 400)[skew]

@@ -28,6 +28,7 @@ from discreet.planner import PlannerQuery
 from discreet.planner.mechanisms import LOCAL_MECHANISM, report_deviation_quantile, root_mean_square
 from discreet.planner.task import ErrorMetric, Task
 from discreet.testing import seeded_bits
+from tests.support.rounds import pairs_by_day
 from tests.support.simulated_plans import QUERIES, find_refuted, predict_errors, simulate_errors
 
 MECHANISMS = ("Laplace", "Gaussian", "discrete Gaussian", "randomised response")
@@ -41,9 +42,7 @@ def make_plan(name: str, queries: int) -> Plan:
     return plan(QUERIES[name], epsilon=epsilon, delta=1e-6, n=n, queries=queries, confidence=CONFIDENCE)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("queries", [1, 3])
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("name", "queries", "mechanism"), pairs_by_day(QUERIES, [1, 3], MECHANISMS))
 def test_errors_are_as_predicted(name: str, queries: int, mechanism: str) -> None:
     query = QUERIES[name]
     (row,) = (row for row in make_plan(name, queries).rows if row.mechanism == mechanism)

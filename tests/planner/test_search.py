@@ -8,7 +8,6 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Count, Histogram, Mean, Proportion, RandomizedResponse, Sum, epsilon, plan, pure
@@ -20,10 +19,10 @@ from discreet.planner.mechanisms import CENTRAL_MECHANISMS, LOCAL_MECHANISM, Loc
 from discreet.planner.search import round_up, solve_epsilon, solve_n
 from discreet.planner.task import ErrorMetric, Goal, Task, is_real, resolve_neighbours
 from discreet.query.calibrate import MAX_EPSILON
+from tests.support.rounds import search_by_day
 
 SIZED = [Proportion(), Mean(0, 100), Mean(-3, 5, whole=True)]
 ALL: list[PlannerQuery] = [*SIZED, Count(), Sum(-5, 10), Sum(0, 7, whole=True), Histogram(9)]
-PROPERTIES = settings(max_examples=30, deadline=None, derandomize=True)
 errors = st.integers(1, 400).map(lambda thousandths: Fraction(thousandths, 1000))
 costs = st.integers(1, 60).map(lambda tenths: Fraction(tenths, 10))
 people = st.integers(20, 5000)
@@ -48,8 +47,16 @@ def compute_cost(mechanism: Mechanism, task: Task, cost: Fraction) -> Fraction |
     return pure(event) if isinstance(noise, Laplace) else float(epsilon(event, task.delta))
 
 
-@given(st.sampled_from(MECHANISMS), st.sampled_from(SIZED), errors, people, st.integers(1, 4), st.sampled_from(ErrorMetric))
-@PROPERTIES
+@search_by_day(
+    12,
+    30,
+    st.sampled_from(MECHANISMS),
+    st.sampled_from(SIZED),
+    errors,
+    people,
+    st.integers(1, 4),
+    st.sampled_from(ErrorMetric),
+)
 def test_the_epsilon_of_a_goal_reaches_it_and_a_little_less_does_not(
     mechanism: Mechanism, query: PlannerQuery, share: Fraction, n: int, queries: int, metric: ErrorMetric
 ) -> None:
@@ -64,8 +71,9 @@ def test_the_epsilon_of_a_goal_reaches_it_and_a_little_less_does_not(
         assert compute_cost(mechanism, task, cost) <= cost * (1 + Fraction(1, 10**9))
 
 
-@given(st.sampled_from(MECHANISMS), st.sampled_from(ALL), costs, people, st.integers(1, 4), st.sampled_from(ErrorMetric))
-@PROPERTIES
+@search_by_day(
+    12, 30, st.sampled_from(MECHANISMS), st.sampled_from(ALL), costs, people, st.integers(1, 4), st.sampled_from(ErrorMetric)
+)
 def test_an_error_that_an_epsilon_gives_costs_no_more_than_it(
     mechanism: Mechanism, query: PlannerQuery, cost: Fraction, n: int, queries: int, metric: ErrorMetric
 ) -> None:
@@ -87,8 +95,7 @@ def find_other_verdicts(query: PlannerQuery, cost: Fraction, n: int, queries: in
     return found
 
 
-@given(st.sampled_from(ALL), costs, people, st.integers(1, 4))
-@PROPERTIES
+@search_by_day(12, 30, st.sampled_from(ALL), costs, people, st.integers(1, 4))
 def test_randomised_response_is_within_what_it_predicts_and_no_less(
     query: PlannerQuery, cost: Fraction, n: int, queries: int
 ) -> None:
@@ -107,8 +114,7 @@ def test_a_mutant_that_looks_at_one_true_answer_is_noticed(monkeypatch: pytest.M
     assert any(find_other_verdicts(Histogram(9), Fraction(1), n, 1) for n in (30, 100, 1000))
 
 
-@given(st.sampled_from(MECHANISMS), st.sampled_from(SIZED), errors, costs, st.sampled_from(ErrorMetric))
-@PROPERTIES
+@search_by_day(12, 30, st.sampled_from(MECHANISMS), st.sampled_from(SIZED), errors, costs, st.sampled_from(ErrorMetric))
 def test_the_n_of_a_goal_is_enough_and_fewer_are_not(
     mechanism: Mechanism, query: PlannerQuery, share: Fraction, cost: Fraction, metric: ErrorMetric
 ) -> None:
@@ -122,8 +128,9 @@ def test_the_n_of_a_goal_is_enough_and_fewer_are_not(
     assert fewer < 1 or mechanism.predict_accuracy(task, cost, fewer).get(metric) > goal.amount
 
 
-@given(st.sampled_from(MECHANISMS), st.sampled_from(ALL), costs, people, st.integers(1, 3), st.sampled_from(ErrorMetric))
-@PROPERTIES
+@search_by_day(
+    12, 30, st.sampled_from(MECHANISMS), st.sampled_from(ALL), costs, people, st.integers(1, 3), st.sampled_from(ErrorMetric)
+)
 def test_less_epsilon_more_queries_and_more_confidence_mean_more_error(
     mechanism: Mechanism, query: PlannerQuery, cost: Fraction, n: int, queries: int, metric: ErrorMetric
 ) -> None:
@@ -138,8 +145,9 @@ large = st.integers(1, MAX_EPSILON - 1)
 PURE, APPROXIMATE = [CENTRAL_MECHANISMS[0], LOCAL_MECHANISM], [*CENTRAL_MECHANISMS[1:]]
 
 
-@given(st.sampled_from(PURE), st.sampled_from(ALL), large, st.integers(1, 300), people, st.sampled_from(ErrorMetric))
-@PROPERTIES
+@search_by_day(
+    12, 30, st.sampled_from(PURE), st.sampled_from(ALL), large, st.integers(1, 300), people, st.sampled_from(ErrorMetric)
+)
 def test_what_some_epsilon_reaches_a_plan_finds(
     mechanism: Mechanism, query: PlannerQuery, cost: int, queries: int, n: int, metric: ErrorMetric
 ) -> None:
@@ -147,8 +155,9 @@ def test_what_some_epsilon_reaches_a_plan_finds(
     assert is_found_by_a_plan(mechanism, query, cost, queries, n, metric, Fraction(0))
 
 
-@given(st.sampled_from(APPROXIMATE), st.sampled_from([Sum(0, 7, whole=True), Sum(-5, 10)]), large, st.integers(1, 3))
-@settings(PROPERTIES, max_examples=15)
+@search_by_day(
+    7, 15, st.sampled_from(APPROXIMATE), st.sampled_from([Sum(0, 7, whole=True), Sum(-5, 10)]), large, st.integers(1, 3)
+)
 def test_what_some_epsilon_reaches_with_a_delta_a_plan_finds(
     mechanism: Mechanism, query: PlannerQuery, cost: int, queries: int
 ) -> None:
@@ -189,8 +198,7 @@ def test_a_search_that_leaps_over_its_end_is_noticed() -> None:
     assert solve_epsilon(discrete, task, goal, None) == pytest.approx(147.5, abs=0.1)
 
 
-@given(st.sampled_from(ALL), large, st.integers(1, 300), people, st.booleans())
-@PROPERTIES
+@search_by_day(12, 30, st.sampled_from(ALL), large, st.integers(1, 300), people, st.booleans())
 def test_every_epsilon_has_a_plan(query: PlannerQuery, cost: int, queries: int, n: int, each: bool) -> None:
     found = plan(query, epsilon=cost, n=n, queries=queries, each=each)
     task = make_task(query, queries, ErrorMetric.EACH if each else ErrorMetric.LARGEST)

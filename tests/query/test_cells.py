@@ -38,6 +38,7 @@ from tests.support.random_cells import (
 )
 from tests.support.random_tables import World, with_row_units, with_several_columns
 from tests.support.rebuilt_queries import rebuilt
+from tests.support.rounds import every_nth_by_day
 
 SEEDS = range(60_000, 60_200)
 PEOPLE = Table(
@@ -66,20 +67,21 @@ def bound(sql: str, table: Table = PEOPLE, neighbours: Neighbours = Neighbours.A
 # -- the law ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("start", every_nth_by_day((0, 1), 2))
 @pytest.mark.parametrize("declare", [None, with_row_units, with_several_columns])
-def test_one_unit_moves_all_tables_by_no_more_than_stated(declare: Any) -> None:
+def test_one_unit_moves_all_tables_by_no_more_than_stated(declare: Any, start: int) -> None:
     options = {} if declare is None else {"declare": declare}
-    assert find_broken_tabulations(by_oracle, SEEDS, 5, **options) == []
+    assert find_broken_tabulations(by_oracle, SEEDS[start::2], 5, **options) == []
 
 
 @pytest.mark.parametrize("mutant", [bound_each_table, merge_null_with_sums])
 def test_mutants_of_tables_break_the_law(mutant: Tabulating) -> None:
-    assert find_broken_tabulations(mutant, SEEDS, 5, first=True)
+    assert find_broken_tabulations(mutant, SEEDS[::2], 5, first=True)
 
 
 @pytest.mark.parametrize("mutant", [price_as_added, price_as_finest, price_total_as_free])
 def test_mutants_of_the_sensitivity_break_the_law(mutant: Stated) -> None:
-    assert find_broken_tabulations(by_oracle, SEEDS, 5, mutant, first=True)
+    assert find_broken_tabulations(by_oracle, SEEDS[::2], 5, mutant, first=True)
 
 
 @pytest.mark.parametrize("mutant", [price_contrasts_as_added, price_contrasts_as_tables, price_contrasts_by_cell])

@@ -21,6 +21,7 @@ from discreet.session.session import Session
 from discreet.units import Neighbours, Sensitivity
 from tests.support.oracle import Oracle, Row, reference
 from tests.support.random_tables import Answering, World, by_duckdb
+from tests.support.rounds import every_nth_by_day
 from tests.support.sensitivity_property import as_stated, breaches, broken
 
 SEEDS = range(20_000, 20_250)
@@ -44,12 +45,14 @@ def by(oracle: type[Oracle]) -> Answering:
     return lambda query, place: reference(query, place.rows, oracle)
 
 
-def test_the_engine_bounds_contributions() -> None:
-    assert broken(by_duckdb(duckdb.connect()), range(70), 2) == []
+@pytest.mark.parametrize("seeds", every_nth_by_day([range(35), range(35, 70)], 2), ids=str)
+def test_the_engine_bounds_contributions(seeds: range) -> None:
+    assert broken(by_duckdb(duckdb.connect()), seeds, 2) == []
 
 
-def test_the_oracle_bounds_contributions() -> None:
-    assert broken(by(Oracle), SEEDS, 6) == []
+@pytest.mark.parametrize("start", every_nth_by_day((0, 1), 2))
+def test_the_oracle_bounds_contributions(start: int) -> None:
+    assert broken(by(Oracle), SEEDS[start::2], 6) == []
 
 
 class PopularFirst(Oracle):
@@ -109,27 +112,27 @@ class AllValues(Oracle):
 
 
 def test_a_mutant_that_counts_all_values_of_a_unit_exceeds_the_sensitivity() -> None:
-    [(_, breach), *_] = broken(by(AllValues), SEEDS, 6, first=True)
+    [(_, breach), *_] = broken(by(AllValues), SEEDS[::2], 6, first=True)
     assert "of DistinctCount(" in breach
 
 
 @pytest.mark.parametrize("mutant", [PopularFirst, Uncapped, UncappedCells, ClampedFirst])
 def test_mutants_exceed_the_sensitivity(mutant: type[Oracle]) -> None:
-    assert broken(by(mutant), SEEDS, 6, first=True)
+    assert broken(by(mutant), SEEDS[::2], 6, first=True)
 
 
 def test_a_sensitivity_of_one_group_less_is_exceeded() -> None:
     def fewer(query: BoundedQuery, statistic: Statistic) -> Sensitivity:
         return as_stated(replace(query, max_groups=max(1, query.max_groups - 1)), statistic)
 
-    assert broken(by(Oracle), SEEDS, 6, fewer, first=True)
+    assert broken(by(Oracle), SEEDS[::2], 6, fewer, first=True)
 
 
 def test_a_sensitivity_without_the_change_of_sign_is_exceeded() -> None:
     def one_sided(query: BoundedQuery, statistic: Statistic) -> Sensitivity:
         return as_stated(replace(query, neighbours=Neighbours.ADD_REMOVE), statistic)
 
-    assert broken(by(Oracle), SEEDS, 6, one_sided, first=True)
+    assert broken(by(Oracle), SEEDS[::2], 6, one_sided, first=True)
 
 
 @pytest.mark.parametrize(("oracle", "holds"), [(Oracle, True), (FloatSum, False)])
@@ -149,7 +152,7 @@ def test_a_replaced_unit_that_stays_in_its_groups_is_exceeded() -> None:
         claimed = query if statistic != RowCount() else replace(query, neighbours=Neighbours.ADD_REMOVE)
         return as_stated(claimed, statistic)
 
-    [(_, breach), *_] = broken(by(Oracle), SEEDS, 6, staying, first=True)
+    [(_, breach), *_] = broken(by(Oracle), SEEDS[::2], 6, staying, first=True)
     assert breach.endswith("of RowCount()")
 
 

@@ -23,6 +23,7 @@ from discreet.units import Neighbours, Sensitivity
 from tests.support.chance import FALSE_POSITIVE, binomial_tail
 from tests.support.oracle import reference
 from tests.support.random_tables import World
+from tests.support.rounds import pairs_by_day
 from tests.support.sensitivity_property import as_stated, breaches
 
 TABLE = Table(
@@ -163,13 +164,13 @@ def covers(answer: Answer, truth: float) -> bool:
     return binomial_tail(missed - 1, DRAWS, Fraction(1, 20)) > FALSE_POSITIVE
 
 
-@pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.parametrize(
-    ("slope", "n", "epsilon"), [(0.9, 1000, 1), (-1.0, 300, 1), (0.0, 200, 1), (0.3, 5, Fraction(1, 2))]
-)
-@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)])
-def test_intervals_hold_as_often_as_they_say(name: str, slope: float, n: int, epsilon: Fraction, delta: Fraction) -> None:
-    answer, truth = draw(name, slope, n, epsilon, delta)
+PAIRS = [(0.9, 1000, Fraction(1)), (-1.0, 300, Fraction(1)), (0.0, 200, Fraction(1)), (0.3, 5, Fraction(1, 2))]
+"""A slope, how many pairs, and ε."""
+
+
+@pytest.mark.parametrize(("name", "pairs", "delta"), pairs_by_day(QUERIES, PAIRS, [Fraction(0), Fraction(1, 10**6)]))
+def test_intervals_hold_as_often_as_they_say(name: str, pairs: tuple[float, int, Fraction], delta: Fraction) -> None:
+    answer, truth = draw(name, *pairs, delta)
     assert covers(answer, truth)
     assert all(row[0].lower <= row[0].value <= row[0].upper for _, row in answer.rows)
     assert (

@@ -23,6 +23,7 @@ from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours
 from tests.support.people import session
+from tests.support.rounds import pairs_by_day
 
 WIDE, NARROW = (0, 200), (100, 115)
 """Of 201 values, and of 16 far from 0, where any two values are close to each other."""
@@ -128,14 +129,17 @@ def six_sigma(draws: int) -> float:
     return 0.05 + 6 * sqrt(0.05 * 0.95 / draws)
 
 
-@pytest.mark.parametrize("make", [spread_out, alike])
-@pytest.mark.parametrize("bounds", [WIDE, NARROW])
 @pytest.mark.parametrize(
-    ("n", "delta"), [*((n, delta) for n in TINY for delta in (0, 1e-6)), (10, 0), (40, 0), (1_000, 1e-6)]
-)
+    ("size", "bounds", "make"),
+    pairs_by_day(
+        [*((n, delta) for n in TINY for delta in (0, 1e-6)), (10, 0), (40, 0), (1_000, 1e-6)],
+        [WIDE, NARROW], [spread_out, alike],
+    ),
+)  # fmt: skip
 def test_few_cells_are_flagged_and_wrong_and_none_over_a_handful_of_rows(
-    n: int, delta: float, bounds: tuple[int, int], make: Values
+    size: tuple[int, float], bounds: tuple[int, int], make: Values
 ) -> None:
+    n, delta = size
     values, draws = make(n, bounds), 1_000
     found = tallied(repeated(values, draws, 31, epsilon=8, delta=delta, bounds=bounds), values)
     assert all(missed <= six_sigma(draws) * draws for _, missed in found.values()), found

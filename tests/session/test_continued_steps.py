@@ -1,7 +1,8 @@
 """A query that was interrupted is continued step by step: for all its steps, from every point, by any session.
 
 The property is tested over every sequence of steps, every point between them, the same session or a new one, and an account
-in memory or in a ledger, with a budget for exactly one run: a retry that debited anything twice would be refused.
+in memory or in a ledger, with a budget for exactly one run: a retry that debited anything twice would be refused. By day,
+every point of every two of these; all together at night.
 """
 
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from discreet.session.session import Session
 from discreet.session.source import Source, open_source
 from discreet.units import Neighbours
 from tests.support.people import COUNTS, people
+from tests.support.rounds import pairs_by_day
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 MEAN = "SELECT AVG(pay) AS m FROM people"
@@ -198,14 +200,13 @@ def find_problem(
     return ""
 
 
-@pytest.mark.parametrize("same", [True, False], ids=["same session", "new session"])
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("name", SEQUENCES)
+@pytest.mark.parametrize(
+    ("name", "how", "kind", "later"), pairs_by_day(SEQUENCES, HOWS, ["memory", "sqlite"], ["same session", "new session"])
+)
 def test_a_query_that_was_interrupted_is_continued(
-    source: Path, folder: Path, name: str, how: str, kind: str, same: bool
+    source: Path, folder: Path, name: str, how: str, kind: str, later: str
 ) -> None:
-    sequence, points = SEQUENCES[name], 0
+    sequence, points, same = SEQUENCES[name], 0, later == "same session"
     for point in range(1, 100):
         own = folder / str(point)
         own.mkdir()

@@ -1,8 +1,10 @@
 """One suite for a local session and for a session on a service: the same classes, errors and numbers."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +48,30 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=BUDGETS)
-def place(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Iterator[Place]:
-    budget = BUDGETS[request.param]
+@contextmanager
+def open_place(kind: str, budget: dict[str, Any], folder: Path) -> Iterator[Place]:
     if kind == "local":
         yield Place(session(**budget), session(**budget))
         return
-    with serve_session(session(**budget), tmp_path) as (remote, _, _http):
+    with serve_session(session(**budget), folder) as (remote, _, _http):
         yield Place(remote, session(**budget))
+
+
+@pytest.fixture(params=BUDGETS)
+def place(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Iterator[Place]:
+    with open_place(kind, BUDGETS[request.param], tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", params=product(["local", "remote"], BUDGETS), ids=" ".join)
+def unspent(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A place for many tests: quotes and refusals leave it as it was, which each of them checks."""
+    kind, budget = request.param
+    folder = tmp_path_factory.mktemp("unspent")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_STATE", str(folder / "state"))
+        with open_place(kind, BUDGETS[budget], folder) as opened:
+            yield opened
 
 
 QUERIES: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -80,15 +98,15 @@ def test_answers_have_the_same_numbers_words_and_costs(place: Place, name: str) 
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_quotes_are_the_same(place: Place, name: str) -> None:
+def test_quotes_are_the_same(unspent: Place, name: str) -> None:
     query, given = QUERIES[name]
     given = {key: each for key, each in given.items() if key != "simultaneous"}
-    quote, twin = place.asking.quote(query, **given), place.twin.quote(query, **given)
+    quote, twin = unspent.asking.quote(query, **given), unspent.twin.quote(query, **given)
     assert type(quote) is Quote
     assert replace(quote, query_text="") == replace(twin, query_text="")
     if isinstance(query, str):
         assert repr(quote) == repr(twin)
-    assert place.asking.budget.amount == 0
+    assert unspent.asking.budget.amount == 0
 
 
 def test_the_interface_is_the_same(place: Place) -> None:
@@ -163,9 +181,9 @@ def as_a_ledger_charges(error: Exception) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals_are_of_the_same_class_with_the_same_words(place: Place, name: str) -> None:
+def test_refusals_are_of_the_same_class_with_the_same_words(unspent: Place, name: str) -> None:
     errors: list[Exception] = []
-    for each in (place.asking, place.twin):
+    for each in (unspent.asking, unspent.twin):
         with pytest.raises((BadParameter, BudgetExceeded, QueryRefused)) as refused:
             REFUSED[name](each)
         errors.append(refused.value)
@@ -174,7 +192,8 @@ def test_refusals_are_of_the_same_class_with_the_same_words(place: Place, name: 
     if name not in OWN_WORDS:
         assert str(one) == str(other)
         assert vars(one) == vars(other) or as_a_ledger_charges(one) == as_a_ledger_charges(other)
-    assert place.asking.budget == place.twin.budget
+    assert unspent.asking.budget == unspent.twin.budget
+    assert unspent.asking.budget.amount == 0
 
 
 @pytest.mark.parametrize(

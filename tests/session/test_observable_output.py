@@ -8,6 +8,7 @@ import pytest
 from discreet.session.session import Session
 from tests.support.observable_output import Storing, seen, unlike
 from tests.support.random_tables import stored
+from tests.support.rounds import at_night, every_nth_by_day
 
 
 def _in_duckdb() -> Storing:
@@ -15,10 +16,11 @@ def _in_duckdb() -> Storing:
     return lambda place, name: stored(place, connection, name)
 
 
-@pytest.mark.parametrize("start", range(60_000, 60_128, 16))
-def test_neighbours_look_alike(start: int) -> None:
-    """10,000 bad inputs and more, on a table and its neighbour."""
-    assert unlike(_in_duckdb(), range(start, start + 16), 100) == []
+@pytest.mark.parametrize("each", [40, at_night(100)])
+@pytest.mark.parametrize("start", every_nth_by_day(range(60_000, 60_128, 16), 2))
+def test_neighbours_look_alike(start: int, each: int) -> None:
+    """2,500 bad inputs by day, 10,000 at night, each on a table and its neighbour."""
+    assert unlike(_in_duckdb(), range(start, start + 16), each) == []
 
 
 def test_an_error_with_a_value_in_it_is_noticed() -> None:

@@ -40,9 +40,9 @@ def run_kills(*words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("more", [(), ("merging",)], ids=["lists", "merging"])
 def test_killed_at_many_boundaries_a_stream_shows_one_noise_per_step(more: tuple[str, ...]) -> None:
-    found = run_kills("9", *more)
+    found = run_kills("18", *more)
     assert found["problems"] == []
-    assert found["hit"] == found["points"] >= 15
+    assert found["hit"] == found["points"] >= 8
 
 
 @pytest.mark.nightly

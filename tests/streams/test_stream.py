@@ -31,6 +31,7 @@ from discreet.query.schema import Column, Kind, Table
 from discreet.session.session import Session
 from discreet.streams import Stream, list_streams, load_stream, open_stream, read_stream
 from discreet.testing import seeded_bits
+from tests.support.rounds import pairs_by_day
 
 START, COUNT = "2026-03-01", "SELECT COUNT(*) AS n FROM visits"
 BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -534,9 +535,7 @@ def test_pure_accounts_get_the_tree(folder: Path) -> None:
 # -- intervals -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("epsilon", [1, 20])
-@pytest.mark.parametrize("window", [None, 3])
+@pytest.mark.parametrize(("delta", "epsilon", "window"), pairs_by_day([0, 1e-6], [1, 20], [None, 3]))
 def test_intervals_contain_the_count_as_often_as_they_say(delta: float, epsilon: float, window: int | None) -> None:
     from discreet.accounting.currencies import create_budget
     from discreet.streams.mechanism import Participation, calibrate_stream, round_interval

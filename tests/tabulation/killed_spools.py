@@ -1,4 +1,4 @@
-"""Kills at every step of measuring a hierarchy: `python -m tests.tabulation.killed_spools [mutant]` prints problems as JSON.
+"""Kills at every step of measuring a hierarchy: `python -m tests.tabulation.killed_spools EVERY` prints problems as JSON.
 
 A child measures into a folder, charged to a ledger, and ends without warning at the n-th step; a second child runs the
 same call to its end. What was complete must stay as it is, the account must have paid once, and the tables must follow from
@@ -156,14 +156,15 @@ MUTANT_FROM = 14
 
 
 def main() -> None:
-    """Kill at every step, one after the other; the mutant until it is found."""
+    """Kill at every step or every so many, one after the other; the mutant at every step until it is found."""
     is_mutant, problems = "mutant" in sys.argv, list[str]()
+    every = 1 if is_mutant else int(sys.argv[1])
     step = MUTANT_FROM - 1 if is_mutant else 0
     with tempfile.TemporaryDirectory() as name:
         people = Path(name)
         in_child(lambda: invent_people(people))
         while (found := find_problems(people, step + 1, is_mutant)) is not None:
-            step += 1
+            step += every
             problems += found
             if is_mutant and problems:
                 break

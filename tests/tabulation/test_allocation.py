@@ -15,6 +15,7 @@ from discreet.tabulation.allocation import Allocation, allocate, allocate_for_er
 from discreet.tabulation.intervals import ErrorModel, choose_noise
 from discreet.tabulation.margins import Margin, list_closure
 from discreet.tabulation.residuals import cell_variance, residual_precisions
+from tests.support.rounds import every_nth_by_day
 
 ADULT = (15, 9, 16, 7, 15, 6, 5, 2, 8, 8, 10, 42, 2)
 
@@ -69,7 +70,7 @@ def test_the_gap_is_certified(seed: int) -> None:
     check_certificate(sizes, weights, allocate(sizes, weights))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", every_nth_by_day(range(25), 3))
 def test_allocations_are_those_of_an_independent_solver(seed: int) -> None:
     sizes, weights = draw_problem(seed)
     closure = list_closure(weights)
@@ -83,7 +84,7 @@ def test_allocations_are_those_of_an_independent_solver(seed: int) -> None:
     assert allocate(sizes, weights).lower_bound <= np.exp(solved.fun)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", every_nth_by_day(range(20), 3))
 @pytest.mark.parametrize("spread", [3, 6])
 def test_unlike_weights_are_certified_too(seed: int, spread: int) -> None:
     """Where many tables are not worth measuring, multiplication converges slowly: Newton's method takes over."""
@@ -162,7 +163,7 @@ def test_columns_of_one_value_change_nothing() -> None:
 # -- wanted errors ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", every_nth_by_day(range(40), 3))
 def test_wanted_variances_hold_at_the_least_sum(seed: int) -> None:
     sizes, wanted = draw_problem(seed)
     found = allocate_for_errors(sizes, wanted)
@@ -171,7 +172,7 @@ def test_wanted_variances_hold_at_the_least_sum(seed: int) -> None:
     assert all(variance_of(sizes, found.precisions, m) <= v * (1 + 1e-14) for m, v in wanted.items())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", every_nth_by_day(range(20), 3))
 def test_wanted_variances_cost_what_an_independent_solver_finds(seed: int) -> None:
     sizes, wanted = draw_problem(seed)
     closure = list_closure(wanted)
@@ -192,7 +193,7 @@ def test_wanted_variances_cost_what_an_independent_solver_finds(seed: int) -> No
     assert allocate_for_errors(sizes, wanted).objective == pytest.approx(cost, rel=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", every_nth_by_day(range(20), 3))
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0, 1000.0])
 def test_the_noise_for_wanted_variances_has_them(seed: int, scale: float) -> None:
     sizes, drawn = draw_problem(seed)

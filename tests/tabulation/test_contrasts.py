@@ -56,6 +56,7 @@ from discreet.units import Sensitivity
 from discreet.workload.tables import verify_folder
 from discreet.workload.tabulations import publish_tables
 from tests.support.dense_tables import Case, Dense, draw_contrast_case, list_measurable, summing_matrix
+from tests.support.rounds import every_nth_by_day
 from tests.tabulation.test_allocation import draw_problem, ways
 from tests.tabulation.test_intervals import check_parts
 from tests.tabulation.test_residuals import check_covariances, check_estimates, check_squared_weights
@@ -236,7 +237,7 @@ def check_contrast_certificate(sizes: tuple[int, ...], weights: dict[Margin, flo
         assert objective_of(sizes, dict(zip(measurable, shares / shares.sum(), strict=True)), weights) >= found.lower_bound
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", every_nth_by_day(SEEDS, 3))
 def test_the_gap_is_certified_over_all_tables_and_contrasts(seed: int) -> None:
     sizes, weights = draw_binary_problem(seed)
     found = allocate(sizes, weights, contrasts=True)
@@ -245,7 +246,7 @@ def test_the_gap_is_certified_over_all_tables_and_contrasts(seed: int) -> None:
     assert found.lower_bound <= allocate(sizes, weights).lower_bound * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", every_nth_by_day(range(20), 3))
 def test_allocations_are_those_of_an_independent_solver_over_all_contrasts(seed: int) -> None:
     sizes, weights = draw_binary_problem(seed)
     measurable = list_measurable(sizes, list_closure(weights))
@@ -341,7 +342,7 @@ def test_without_binary_columns_contrasts_change_nothing() -> None:
     assert allocate((3, 1, 5), weights, contrasts=True) == allocate((3, 1, 5), weights)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", every_nth_by_day(range(30), 3))
 def test_wanted_variances_hold_at_the_least_sum(seed: int) -> None:
     sizes, wanted = draw_binary_problem(seed)
     found, whole = (allocate_for_errors(sizes, wanted, contrasts=allowed) for allowed in (True, False))

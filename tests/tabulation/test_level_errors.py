@@ -11,6 +11,7 @@ from discreet.tabulation.level_errors import LevelLimit, _Problem, allocate_for_
 from discreet.tabulation.margins import Lattice
 from discreet.tabulation.spine import Spine
 from discreet.tabulation.two_pass import TwoPass
+from tests.support.rounds import at_night
 from tests.tabulation.random_spines import random_spine
 
 
@@ -104,8 +105,9 @@ def is_unmeasured(width: float) -> bool:
     return not (found.precisions @ lattice.averaging.toarray().T)[2].all()
 
 
-def test_a_table_whose_limit_is_very_wide_is_measured_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    widths = [10.0**power for power in range(0, 21, 4)]
+@pytest.mark.parametrize("step", [10, at_night(4)])
+def test_a_table_whose_limit_is_very_wide_is_measured_all_the_same(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    widths = [10.0**power for power in range(0, 21, step)]
     assert not any(map(is_unmeasured, widths))
     monkeypatch.setattr(_Problem, "can_estimate", lambda self, x: True)
     assert any(map(is_unmeasured, widths))

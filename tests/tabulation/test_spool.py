@@ -24,12 +24,13 @@ from discreet.tabulation.hierarchy_files import reproduce_hierarchy
 from discreet.tabulation.hierarchy_measuring import HierarchyJob, hash_units
 from discreet.tabulation.spool import DataChanged, Spool, merkle_root
 from discreet.testing import seeded_bits
+from tests.support.rounds import at_night
 from tests.tabulation.killed_spools import invent_people, run
 
 ROOT = Path(__file__).parents[2]
 
 
-def kill_everywhere(*words: str) -> dict[str, Any]:
+def kill_children(*words: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.tabulation.killed_spools", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -37,14 +38,15 @@ def kill_everywhere(*words: str) -> dict[str, Any]:
     return found
 
 
-def test_a_kill_at_any_step_costs_nothing_and_draws_nothing_again() -> None:
-    found = kill_everywhere()
+@pytest.mark.parametrize("every", [3, at_night(1)])
+def test_a_kill_at_any_step_costs_nothing_and_draws_nothing_again(every: int) -> None:
+    found = kill_children(str(every))
     assert found["problems"] == []
     assert found["steps"] >= 28  # two of each file of the folder, and of what the ledger reserves and records
 
 
 def test_parts_that_are_drawn_again_are_noticed() -> None:
-    assert "was drawn again" in kill_everywhere("mutant")["problems"][0]
+    assert "was drawn again" in kill_children("mutant")["problems"][0]
 
 
 @pytest.fixture

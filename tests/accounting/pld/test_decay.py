@@ -1,6 +1,7 @@
 """Bounds on |M| far along the contour, for samples: against |M| itself, and mutants that forget a part of the proof."""
 
 from fractions import Fraction
+from functools import cache
 from math import exp
 
 import numpy as np
@@ -27,6 +28,12 @@ def list_plds() -> list[Pld]:
     return found
 
 
+@cache
+def list_moduli(pld: Pld, c: float) -> np.ndarray:
+    """What |M(c + is)|/M(c) certainly is at least, at each of `S`."""
+    return least_modulus(pld, c, S)
+
+
 def least_modulus(pld: Pld, c: float, s: np.ndarray) -> np.ndarray:
     """What |M(c + is)|/M(c) certainly is at least."""
     base, error = (float(x[0]) for x in pld.cgf(np.array([c])))
@@ -37,18 +44,21 @@ def least_modulus(pld: Pld, c: float, s: np.ndarray) -> np.ndarray:
 S = np.concatenate([np.arange(0.0, 60.0, 0.73), np.arange(60.0, 2000.0, 7.3)])
 
 
-@pytest.mark.parametrize("pld", list_plds(), ids=repr)
+PLDS = list_plds()
+
+
+@pytest.mark.parametrize("pld", PLDS, ids=repr)
 def test_no_modulus_is_above_its_decay_bound(pld: Pld) -> None:
     for c in POWERS:
-        known = least_modulus(pld, c, S)
+        known = list_moduli(pld, c)
         for start in (0.5, 7.0, 60.0, 900.0):
             assert known[start <= S].max() <= exp(pld.decay_bound(c, start)) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("pld", list_plds(), ids=repr)
+@pytest.mark.parametrize("pld", PLDS, ids=repr)
 def test_no_modulus_is_above_its_quick_bounds(pld: Pld) -> None:
     for c in POWERS:
-        known = least_modulus(pld, c, S)
+        known = list_moduli(pld, c)
         assert (known[1:] <= np.exp(pld.modulus_bounds(c, S[1:])) * (1 + 1e-9)).all()
         for start in (0.5, 7.0, 60.0, 900.0):
             assert known[start <= S].max() <= exp(pld.quick_decay_bound(c, start)) * (1 + 1e-9)

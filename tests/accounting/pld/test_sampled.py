@@ -10,6 +10,7 @@ import pytest
 from discreet.accounting.contour import bound_delta_by_contour
 from discreet.accounting.pld import Pld
 from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld, SampledPld, bound_sampled_delta
+from tests.support.rounds import pairs_by_day
 
 S = np.array([0.0, 1.0, 25.0])
 
@@ -22,10 +23,12 @@ def compare(pld: Pld, c: float, moment: Callable[[mp.mpc], mp.mpc]) -> None:
         assert abs(mp.exp(mp.mpc(found.log[i])) - exact) <= found.error[i] <= 1e-10
 
 
-@pytest.mark.parametrize("removed", [True, False])
-@pytest.mark.parametrize(("squared", "rate"), [(1.0, 0.01), (0.01, 0.3), (4.0, 0.9)])
-def test_the_sampled_gaussian(squared: float, rate: float, removed: bool) -> None:
+@pytest.mark.parametrize(
+    ("sample", "removed", "c"), pairs_by_day([(1.0, 0.01), (0.01, 0.3), (4.0, 0.9)], [True, False], [0.3, 6.0])
+)
+def test_the_sampled_gaussian(sample: tuple[float, float], removed: bool, c: float) -> None:
     mp.mp.dps = 22
+    squared, rate = sample
     mu, q = mp.sqrt(squared), mp.mpf(rate)
 
     def moment(z: mp.mpc) -> mp.mpc:
@@ -35,14 +38,15 @@ def test_the_sampled_gaussian(squared: float, rate: float, removed: bool) -> Non
             lambda y: mp.npdf(y) * (1 - q + q * mp.exp(mu * y - mu * mu / 2)) ** power, mp.linspace(-reach, reach, 25)
         )
 
-    for c in (0.3, 6.0):
-        compare(SampledGaussianPld(Fraction(squared), Fraction(rate), removed), c, moment)
+    compare(SampledGaussianPld(Fraction(squared), Fraction(rate), removed), c, moment)
 
 
-@pytest.mark.parametrize("removed", [True, False])
-@pytest.mark.parametrize(("eps", "rate"), [(1.0, 0.5), (0.25, 0.01), (5.0, 0.9)])
-def test_the_sampled_laplace(eps: float, rate: float, removed: bool) -> None:
+@pytest.mark.parametrize(
+    ("sample", "removed", "c"), pairs_by_day([(1.0, 0.5), (0.25, 0.01), (5.0, 0.9)], [True, False], [0.3, 6.0])
+)
+def test_the_sampled_laplace(sample: tuple[float, float], removed: bool, c: float) -> None:
     mp.mp.dps = 30
+    eps, rate = sample
     q, e = mp.mpf(rate), mp.mpf(eps)
 
     def moment(z: mp.mpc) -> mp.mpc:
@@ -54,8 +58,7 @@ def test_the_sampled_laplace(eps: float, rate: float, removed: bool) -> None:
         middle = mp.quad(lambda t: mp.exp(-(t + e) / 2) / 4 * ratio(t), mp.linspace(-e, e, 33))
         return mp.exp(-e) / 2 * ratio(e) + ratio(-e) / 2 + middle
 
-    for c in (0.3, 6.0):
-        compare(SampledLaplacePld(Fraction(eps), Fraction(rate), removed), c, moment)
+    compare(SampledLaplacePld(Fraction(eps), Fraction(rate), removed), c, moment)
 
 
 @pytest.mark.parametrize("removed", [True, False])
