@@ -5,12 +5,12 @@ behind the end of the log before it is needed, and most commits write over what 
 `MAX_EXTENSION_BYTES`: a short log has little room, and a long one rarely grows.
 
 **Proof** that no commit is lost and none is added. *Lost*: only a writer appends frames to a log or starts it again, and
-whoever extends it is the one writer, in this process and all others. So the end of the file is behind the last frame of
-every commit, and stays there until the zeros are written. *Added*: SQLite takes a frame as one of the log only if it names a
-page above 0 and its salt and its checksum continue the log; zeros name page 0. So after a crash at any step, also one that
-leaves a part of the zeros, the log ends where it would have ended without them. *The same file*: SQLite removes a log only
-when the last connection is closed, and the one that extends it is open. No lock is on the log itself, so to close a second
-handle of it releases none.
+the transaction that extends it is the one writer, in this process and all others. So the end of the file is behind the last
+frame of every commit, and stays there until the zeros are written. *Added*: SQLite takes a frame as one of the log only if
+it names a page above 0 and its salt and its checksum continue the log; zeros name page 0. So after a crash at any step,
+also one that leaves a part of the zeros, the log ends where it would have ended without them. *The same file*: SQLite
+removes a log only when the last connection is closed, and the one that extends it is open. No lock is on the log itself, so
+to close a second handle of it releases none.
 """
 
 import os

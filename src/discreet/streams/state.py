@@ -38,16 +38,13 @@ from typing import Any, NamedTuple
 from discreet.errors import LedgerUnavailable
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Head
-from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
+from discreet.ledger.wal import WriteAheadLog
 from discreet.streams.factorisation import MAX_COUNT
 
 WAIT_SECONDS = 120.0
 UNITS_PER_LOOK = 500
 MERGE_AT = 2000
 HASH_BYTES = 32
-PAGE_BYTES = 1024
-"""Of a new file; one that exists keeps its own. A step writes one row of a few numbers and one of some thousand bytes:
-smaller pages are fewer bytes that its commit waits for."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stream (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -88,11 +85,8 @@ class StreamState:
                 ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
             if path is not None:
-                self._connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=FULL")
-                page_bytes = self._connection.execute("PRAGMA page_size").fetchone()[0]
-                self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // page_bytes}")
             with self._transaction():
                 for statement in filter(str.strip, _SCHEMA.split(";")):
                     self._connection.execute(statement)
