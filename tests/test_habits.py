@@ -3,7 +3,9 @@
 Each check is a function of a text, so that it can also be run on a wrong one (the mutant), which it must reject.
 """
 
+import os
 import re
+import subprocess
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -156,8 +158,42 @@ def test_hooks_of_another_make_are_noticed() -> None:
     assert wrong_hooks(config) == ["https://example.org/ruff"]
 
 
-def test_make_check_comes_before_make_test_and_both_are_documented() -> None:
-    assert re.search(r"^test: check\b", MAKEFILE, re.MULTILINE)
+TOOLS = ("lint-imports", "mypy", "pytest", "python", "ruff")
+
+
+def make_test(folder: Path, makefile: str, failing: str | None) -> "subprocess.CompletedProcess[str]":
+    """Run `make test` with programs that print their names and succeed in place of all tools, but for one that fails."""
+    (folder / "venv" / "bin").mkdir(parents=True)
+    for tool in TOOLS:
+        program = folder / "venv" / "bin" / tool
+        program.write_text(f"#!/bin/sh\necho ran {tool} $1\nexit {int(tool == failing)}\n")
+        program.chmod(0o755)
+    (folder / "venv" / ".all").touch()  # nothing is installed
+    (folder / "pyproject.toml").touch()
+    os.utime(folder / "pyproject.toml", (0, 0))
+    (folder / "Makefile").write_text(makefile, encoding="utf-8")
+    command = ["make", "-C", str(folder), "VENV=venv", "WORKERS=1", "test"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # of an outer one
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+
+
+@pytest.mark.parametrize("failing", [None, "lint-imports", "mypy", "pytest", "ruff"])
+def test_make_test_runs_make_check_and_fails_with_it(failing: str | None, tmp_path: Path) -> None:
+    done = make_test(tmp_path, MAKEFILE, failing)
+    assert (done.returncode == 0) is (failing is None), done.stdout + done.stderr
+    ran = {line.removeprefix("ran ").split()[0] for line in done.stdout.splitlines() if line.startswith("ran ")}
+    expected = {None: set(TOOLS), "ruff": {"python", "pytest", "ruff"}, "mypy": {*TOOLS} - {"lint-imports"}}
+    assert ran == expected.get(failing, set(TOOLS))
+    assert done.stdout.count("ran ruff") == (1 if failing == "ruff" else 2)
+
+
+def test_a_make_test_that_forgets_what_was_checked_is_noticed(tmp_path: Path) -> None:
+    mutant = MAKEFILE.replace(" -a $$found -eq 0", "")
+    assert mutant != MAKEFILE
+    assert make_test(tmp_path, mutant, "mypy").returncode == 0
+
+
+def test_every_target_is_documented() -> None:
     phony = set(re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[0].split())
     assert documented_targets() == phony, "every target has a line in `make help`"
 
@@ -182,7 +218,8 @@ def test_the_workflow_covers_the_oldest_python_and_brings_java_and_node() -> Non
 
 
 def test_nightly_takes_by_marker_what_the_day_leaves() -> None:
-    assert commands_of("test") == [".venv/bin/pytest -n $(WORKERS) --dist worksteal -m 'not nightly'"]
+    [tests] = [line for line in commands_of("test") if "/pytest" in line]
+    assert tests.partition(";")[0] == ".venv/bin/pytest -n $(WORKERS) --dist worksteal -m 'not nightly'"
     assert commands_of("nightly") == [".venv/bin/pytest -n $(WORKERS) -m nightly"]
 
 
