@@ -96,13 +96,11 @@ def write_people(folder: Path) -> dict[str, Any]:
 
 
 def test_every_statement_of_every_source_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupt the first statement, the second, and so on, until a run has none left: each time KeyboardInterrupt comes.
-    The statements that open a public table are the same beside every source, so they are interrupted beside one."""
+    """Interrupt the first statement, the second, and so on, until a run has none left: each time KeyboardInterrupt comes."""
     sources = write_people(tmp_path)
 
     def run(source: Any) -> None:
-        public = {"depts": sources["csv"]} if source is sources["csv"] else {}
-        opened = open_source(SourceOptions(source=source, unit="id", table="people", public=public))
+        opened = open_source(SourceOptions(source=source, unit="id", table="people", public={"depts": sources["csv"]}))
         opened.validate()
         engine = opened.engine
         assert isinstance(engine, DuckDB)

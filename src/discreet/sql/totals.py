@@ -122,6 +122,9 @@ def _total_pairs(statement: "Statement", kept: exp.Select, statistics: "Sequence
     bounded, dialect = statement.bounded, statement.dialect
     at_kept, at_pairs, at_ranked = (statement.steps[name] for name in ("kept", "pairs", "ranked"))
     columns = {name: each for statistic in statistics for name, each in statistic.pair_columns().items()}
+    if statement.ranks and dialect.narrows_orders and bounded.bounding != FIRST_BOUNDING:
+        in_full = {name for each in statistics if isinstance(each, _SumSql) for name in (each.name, each.counted.name)}
+        columns |= {name: _cap_count(each, bounded.max_rows) for name, each in columns.items() if name not in in_full}
     by_order = sorted(columns, key=lambda name: (name != ROWS, name.startswith("sum")))  # counts first, then sums
     pairs = exp.select(*statement.pair_columns, *(alias(columns[name], name) for name in by_order), copy=False)
     pairs = pairs.from_(at_kept, copy=False).group_by(*statement.pair_columns, copy=False)
@@ -147,6 +150,14 @@ def _total_pairs(statement: "Statement", kept: exp.Select, statistics: "Sequence
     if not statement.ranks or not totals:
         return result
     return result.with_(at_ranked, as_=statement.rank_pairs(at_pairs, pairs), copy=False)
+
+
+def _cap_count(count: SQL, max_rows: int) -> SQL:
+    """A count up to the number of rows that count, in the fewest bytes: it is carried through the sort that ranks groups.
+    `contribution` caps it again, which changes nothing."""
+    types = ((127, exp.DType.TINYINT), (2**15 - 1, exp.DType.SMALLINT), (2**31 - 1, exp.DType.INT))
+    kind = next((kind for most, kind in types if max_rows <= most), exp.DType.BIGINT)
+    return cast(least(count, int_literal(max_rows)), kind)
 
 
 def _add_distinct(

@@ -125,7 +125,7 @@ WITH kept AS (
   SELECT
     "unit",
     "key0",
-    COUNT(*) AS "rows",
+    CAST(LEAST(COUNT(*), 10) AS TINYINT) AS "rows",
     (
       CAST(CONCAT('0x', SUBSTRING(MD5(CONCAT('8:discreet unit ', CAST("unit" AS TEXT))), 1, 15)) AS BIGINT) % 2147483579 + (
         "key0" >> 20

@@ -56,7 +56,7 @@ WITH kept AS (
     "key1",
     "key2",
     "key3",
-    COUNT(*) AS "rows"
+    CAST(LEAST(COUNT(*), 10) AS TINYINT) AS "rows"
   FROM kept
   GROUP BY
     "unit",

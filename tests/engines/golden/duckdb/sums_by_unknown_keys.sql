@@ -53,7 +53,7 @@ WITH kept AS (
     "key0",
     COUNT("value0") AS "value0_n",
     COUNT("value1") AS "value1_n",
-    COUNT("value2") AS "value2_n",
+    CAST(LEAST(COUNT("value2"), 10) AS TINYINT) AS "value2_n",
     SUM("value0") AS "sum0",
     SUM("value1") AS "sum1"
   FROM kept
