@@ -1,6 +1,5 @@
 """A real Spark for the tests, in this process, on local[2]."""
 
-import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +54,6 @@ def run_spark(*, adaptive: bool, warehouse: Path | None = None) -> Iterator[Spar
         yield session
         if session.sparkContext._jsc is not None:
             session.stop()
-    gc.collect()  # sockets of py4j that nobody closed: the warning belongs to the test that ran Spark
 
 
 def open_world(session: SparkSession, table: World) -> Spark:

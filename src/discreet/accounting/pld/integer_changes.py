@@ -80,7 +80,7 @@ def build_worst_change_pld(sigma: Fraction, changes: tuple[IntegerChange, ...]) 
     points = np.arange(0, last + 1, ceil(last / _MAX_POINTS))
     if not largest[points[-1]] > 1e-120:
         return None
-    rough += 1e-30 + 8 * EPS * (2 * cut + length**2 + 2) + 64 * EPS * (1 + last * step)
+    rough += 4 * _NEARLY_ALIKE + 1e-30 + 8 * EPS * (2 * cut + length**2 + 2) + 64 * EPS * (1 + last * step)
     return _join_points(points * step, largest[points], rough)
 
 
@@ -93,7 +93,7 @@ def _divisor(change: IntegerChange) -> int:
 
 
 def _drop_alike(width: float, changes: Iterable[IntegerChange]) -> list[IntegerChange]:
-    """Of changes whose S has the same distribution up to 1 ± τ, one."""
+    """Of changes whose S has the same distribution up to 1 ± τ, one: two of them differ by factors 1 ± 4τ at most."""
     found: dict[tuple[int, ...], IntegerChange] = {}
     for change in changes:
         alike = _bound_unevenness(width, change) <= _NEARLY_ALIKE
