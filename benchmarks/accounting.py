@@ -24,6 +24,7 @@ import redistricting  # noqa: E402
 
 from benchmarks.accountants.cases import CASES, Case  # noqa: E402
 from benchmarks.peers import interpreter  # noqa: E402
+from benchmarks.process_memory import peak_megabytes  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
 from discreet import (  # noqa: E402
     DiscreteGaussian,
@@ -138,13 +139,10 @@ def own_work() -> Section:
 
 
 def measure_memory() -> float:
-    """Do all tasks once, and return the peak memory of this process in megabytes.
-
-    `ru_maxrss` is not it: Linux carries the size of the process that started this one over into it.
-    """
+    """Do all tasks once, and return the peak memory of this process in megabytes."""
     for _, work, _ in _tasks():
         work()
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+    return peak_megabytes()
 
 
 def best_of(work: Callable[[], object]) -> float:

@@ -4,7 +4,6 @@ python asking_once.py QUESTION FILE REPEATS COMPETITOR…      competitors: plai
 """
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import duckdb
 
 from benchmarks.asking_data import AMOUNTS, DEPARTMENTS
 from benchmarks.asking_sql import BOUNDED, PLAIN
+from benchmarks.process_memory import peak_megabytes
 from discreet import connect
 from discreet.session.session import Session
 
@@ -67,7 +67,7 @@ def main(question: str, path: str, repeats: str, *wanted: str) -> None:
                 start = time.perf_counter()
                 work()
                 best[name] = min(best[name], time.perf_counter() - start)
-    print(json.dumps(best | {"megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    print(json.dumps(best | {"megabytes": peak_megabytes()}))
 
 
 if __name__ == "__main__":

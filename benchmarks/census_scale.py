@@ -12,7 +12,6 @@ memory, that of DuckDB included: it runs in the same process.
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -32,6 +31,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import discreet  # noqa: E402
+from benchmarks.process_memory import peak_megabytes  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
 from discreet.session.executor import RunOptions  # noqa: E402
 from discreet.tabulation import hierarchy_measuring  # noqa: E402
@@ -69,18 +69,13 @@ class Run:
     reproduce: float = 0.0
 
 
-def find_peak() -> float:
-    """The peak of this process's memory so far, in gigabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
 @contextmanager
 def count(what: str) -> Iterator[None]:
     """Print what a step took."""
     wall, cpu = time.perf_counter(), time.process_time()
     yield
     now, then = time.perf_counter() - wall, time.process_time() - cpu
-    line = f"{what:32} {now:8.1f} s   {then:8.1f} s of processor   peak so far {find_peak():5.2f} GB"
+    line = f"{what:32} {now:8.1f} s   {then:8.1f} s of processor   peak so far {peak_megabytes() / 1024:5.2f} GB"
     print(line, file=sys.stderr, flush=True)
 
 
@@ -175,7 +170,7 @@ def run(people: int, blocks: int, within: Path | None, *, reproduce: bool = Fals
         found.plan, found.measure, found.write, found.total = (
             planned - begin, measured - planned, done - measured, done - begin
         )  # fmt: skip
-        found.processor, found.peak = time.process_time() - cpu, find_peak()
+        found.processor, found.peak = time.process_time() - cpu, peak_megabytes() / 1024
         found.written = sum(path.stat().st_size for path in (folder / "out").rglob("*") if path.is_file()) / 1e9
         if reproduce:
             with count("reproduce"):

@@ -18,6 +18,7 @@ import duckdb
 
 from benchmarks.asking import once
 from benchmarks.asking_data import DEPARTMENTS, ROWS, ZIPF, made, many_keys
+from benchmarks.process_memory import peak_megabytes, read_memory
 from benchmarks.table import Section
 from discreet import connect
 
@@ -33,12 +34,6 @@ def two_columns(rows: int) -> Path:
     """The same purchases without what they cost."""
     whole = ROWS.format(rows=rows, user=ZIPF.format(users=rows // 10))
     return made(f"count-{rows}", f'SELECT "user", dept FROM ({whole})')
-
-
-def memory(line: str) -> float:
-    """Megabytes of this process, now (VmRSS) or at most so far (VmHWM)."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split(f"{line}:")[1].split()[0]) / 1024
 
 
 @contextmanager
@@ -73,7 +68,7 @@ def spill(rows: int) -> dict[str, Any]:
         took = time.perf_counter() - start
         assert len(answer) == len(DEPARTMENTS)
         connection.close()
-    return {"seconds": took, "spilled": most[0] / 2**20, "peak": memory("VmHWM")}
+    return {"seconds": took, "spilled": most[0] / 2**20, "peak": peak_megabytes()}
 
 
 def keys(count: int) -> dict[str, Any]:
@@ -98,10 +93,10 @@ def keys(count: int) -> dict[str, Any]:
 def client(address: str, epsilon: int) -> dict[str, Any]:
     """How much an answer made this process grow, at its largest."""
     asked = connect(address, table="t", unit="user", unique=True, epsilon=10 * epsilon, delta=1e-6)
-    before, start = memory("VmRSS"), time.perf_counter()
+    before, start = read_memory("VmRSS"), time.perf_counter()
     answer = asked.ask(KEYS, epsilon=epsilon)
     took = time.perf_counter() - start
-    return {"seconds": took, "grown": memory("VmHWM") - before, "shown": len(answer)}
+    return {"seconds": took, "grown": peak_megabytes() - before, "shown": len(answer)}
 
 
 def limits() -> Section:

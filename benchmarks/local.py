@@ -23,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.peers import ask
+from benchmarks.process_memory import peak_megabytes
 from benchmarks.table import Section
 from discreet.accounting import shuffled_epsilon
 from discreet.accounting.shuffle_pairs import list_outcomes
@@ -234,8 +235,7 @@ def count_file(name: str, path: str) -> dict[str, Any]:
             start = time.perf_counter()
             n = run()
             seconds[kind] = min(seconds[kind], time.perf_counter() - start)
-    status = Path("/proc/self/status").read_text()
-    return {**seconds, "n": n, "megabytes": int(status.split("VmHWM:")[1].split()[0]) / 1024}
+    return {**seconds, "n": n, "megabytes": peak_megabytes()}
 
 
 def engine() -> Section:

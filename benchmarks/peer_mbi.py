@@ -8,13 +8,14 @@ randomised rounding. Noise is NumPy's, in doubles.
 """
 
 import json
-import resource
 import sys
 import time
 import warnings
 from importlib.metadata import version
 from itertools import combinations
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 warnings.filterwarnings("ignore")
 
 import jax  # noqa: E402
@@ -23,6 +24,8 @@ jax.config.update("jax_enable_x64", True)
 
 import numpy as np  # noqa: E402
 from mbi import Dataset, Domain, LinearMeasurement, WeightedQuery, estimation  # noqa: E402
+
+from benchmarks.process_memory import peak_megabytes  # noqa: E402
 
 
 def merge_rare(codes, tables, sigma):
@@ -96,8 +99,7 @@ def main(path, sizes, rho, steps, seed, out):
     processor = time.process_time()
     run(codes, shape, float(rho), int(steps), np.random.default_rng(int(seed)))  # the same shapes: all is compiled
     found["again"] = time.process_time() - processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({**found, "megabytes": peak, "version": version("mbi"), "edges": edges}))
+    print(json.dumps({**found, "megabytes": peak_megabytes(), "version": version("mbi"), "edges": edges}))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import warnings
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import torch
 from torch import nn
 
-from training_models import BATCH, STEPS, make_model, make_records, report, run_named, time_plain
+from benchmarks.training_models import BATCH, STEPS, make_model, make_records, report, run_named, time_plain
 
 MODES = ("hooks", "functorch", "ew", "ghost")
 

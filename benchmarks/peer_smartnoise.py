@@ -4,17 +4,20 @@ python peer_smartnoise.py ROWS.npy EPSILON DELTA OUT.npy
 """
 
 import json
-import resource
 import sys
 import time
 import warnings
 from importlib.metadata import version
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 warnings.filterwarnings("ignore")
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 from snsynth import Synthesizer  # noqa: E402
+
+from benchmarks.process_memory import peak_megabytes  # noqa: E402
 
 
 def main(path, epsilon, delta, out):
@@ -25,8 +28,9 @@ def main(path, epsilon, delta, out):
     rows = synthesizer.sample(len(frame))
     found = {"wall": time.perf_counter() - wall, "processor": time.process_time() - processor}
     np.save(out, np.asarray(rows, np.int64))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({**found, "megabytes": peak, "version": version("smartnoise-synth"), "mbi": version("mbi")}))
+    print(
+        json.dumps({**found, "megabytes": peak_megabytes(), "version": version("smartnoise-synth"), "mbi": version("mbi")})
+    )
 
 
 if __name__ == "__main__":

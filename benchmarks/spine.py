@@ -3,15 +3,18 @@
 Measurements are invented anew for each pass from the county's number, outside of the time that is counted.
 """
 
-import resource
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.process_memory import peak_megabytes
 from discreet.tabulation.display import display_children, display_top
 from discreet.tabulation.level_allocation import allocate_levels
 from discreet.tabulation.spine import Spine
@@ -101,7 +104,7 @@ def main(blocks: int = 100_000) -> None:
     for what, each in seconds.items():
         print(f"{each:8.2f} s  {what}")
     print(f"allocation: {allocation.iterations} iterations, gap {allocation.gap:.1e}")
-    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:8.0f} MB peak")
+    print(f"{peak_megabytes():8.0f} MB peak")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ python benchmarks/synthesis.py once RHO   the tree's time and peak memory, in a 
 """
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.adult_like import SIZES, count_table, draw_rows
 from benchmarks.peers import interpreter
+from benchmarks.process_memory import peak_megabytes
 from benchmarks.table import Section
 from discreet.accounting.currencies import Receipt
 from discreet.synthesis.adaptive import AdaptiveSynthesis
@@ -196,7 +196,7 @@ def main(*words: str) -> None:
     global with_peers
     if words[:1] == ("once",):
         draw_tree(Fraction(words[1]))
-        print(json.dumps({"megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        print(json.dumps({"megabytes": peak_megabytes()}))
         return
     with_peers = "alone" not in words
     for make in SECTIONS:

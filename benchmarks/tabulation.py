@@ -6,7 +6,6 @@ own, so that its memory is its own: `python benchmarks/tabulation.py adult` prin
 """
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ sys.path.insert(0, str(HERE.parent))
 import numpy as np  # noqa: E402
 
 from benchmarks.adult_like import ROWS, SIZES, draw_rows  # noqa: E402
+from benchmarks.process_memory import peak_megabytes  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
 
 TURNS = 5
@@ -71,7 +71,7 @@ def run_task(name: str) -> None:
                 "seconds": median(seconds),
                 "cpu": median(cpu),
                 "allocation": time.process_time() - start,
-                "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                "mb": peak_megabytes(),
                 "tables": len(wanted),
                 "cells": cells,
             }

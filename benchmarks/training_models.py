@@ -1,13 +1,14 @@
 """The two networks whose steps are timed, their records, and a clock; used in discreet's environment and in others'."""
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
 
 import torch
 from torch import nn
+
+from benchmarks.process_memory import peak_megabytes
 
 BATCH, RECORDS = 256, 25_600
 STEPS, BLOCK = 40, 5
@@ -38,8 +39,7 @@ def best_block(stamps: list[float]) -> float:
 
 def report(stamps: list[float]) -> None:
     """Print seconds per step, and the peak memory of this process in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": best_block(stamps), "memory": peak}))
+    print(json.dumps({"seconds": best_block(stamps), "memory": peak_megabytes()}))
 
 
 def time_plain(name: str) -> None:
