@@ -293,8 +293,8 @@ def _long_tasks() -> Iterator[tuple[str, Callable[[], object], int]]:
 
 def _different(seed: int) -> Event:
     """A hundred Gaussians, a hundred Laplace and a hundred sampled Gaussians, no two alike."""
-    events: list[Event] = [GaussianEvent(Fraction(100 + i), count()) for i in range(100)]
-    events += [LaplaceEvent(Fraction(200 + i), count()) for i in range(100)]
+    events: list[Event] = [GaussianEvent(Fraction(100 * seed + i), count()) for i in range(100)]
+    events += [LaplaceEvent(Fraction(100 + 100 * seed + i), count()) for i in range(100)]
     sigmas = (1 + Fraction(i, 100) + Fraction(seed, 10**6) for i in range(100))
     return compose(*events, *(Subsampled(GaussianEvent(s, count()), Fraction(1, 100 + i)) for i, s in enumerate(sigmas)))
 

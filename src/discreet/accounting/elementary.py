@@ -1,6 +1,7 @@
 """ln, e^x, √ and tanh of a rational, between two rationals about 2^-128 apart: computed in integers, without any double."""
 
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, log
 
 from discreet._numbers import sqrt_up
@@ -21,6 +22,7 @@ def log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     return (near - 2) * _UNIT, (near + 2) * _UNIT
 
 
+@lru_cache(maxsize=1 << 12)  # several guarantees of one event need the same powers
 def exp_neg_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """e^-x, x ≥ 0."""
     near = fixed.exp_neg(x, PRECISION)
@@ -36,6 +38,7 @@ def tanh_half_up(x: Fraction) -> Fraction:
 LARGEST_EXPONENT = 1 << 17
 
 
+@lru_cache(maxsize=1 << 12)
 def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """e^x with *relative* width about 2^-120, however small e^x is; x at most `LARGEST_EXPONENT`.
 

@@ -6,7 +6,7 @@ They are apart from `renyi` because they need NumPy, which a session without sam
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import expm1, inf, log, log1p
+from math import exp, expm1, inf, log, log1p
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +33,8 @@ def remove_moment(rate: Fraction, order: int, divergences: Sequence[float] | Flo
     True
     """
     log_rate, log_rest = _log_rates(rate)
+    if order == 2:
+        return _log1p_exp(2 * log_rate, _log_expm1(divergences[0] * (1 + SLACK)))
     k = np.arange(2, order + 1, dtype=np.float64)
     growth = (k - 1) * np.maximum(divergences, 0) * (1 + SLACK)
     if not np.isfinite(growth).all():
@@ -47,17 +49,16 @@ def remove_moment(rate: Fraction, order: int, divergences: Sequence[float] | Flo
 def add_moment(rate: Fraction, order: float, second: float, same: float) -> float:
     """ln B_α by case 2, any real α > 1, rounded up; second ≥ D_2, same ≥ D_α."""
     log_rate, log_rest = _log_rates(rate)
-    chord = _sum_padded(log_rate, _log_expm1((order - 1) * same))
+    chord = _log1p_exp(log_rate, _log_expm1((order - 1) * same))
     curvature = log(order * (order - 1) / 2)
-    taylor = _sum_padded(curvature, 2 * log_rate, -(order + 1) * log_rest, _log_expm1(second))
-    return _log1p_sum(np.minimum(chord, taylor))
+    return min(chord, _log1p_exp(curvature, 2 * log_rate, -(order + 1) * log_rest, _log_expm1(second)))
 
 
 def remove_moment_near_one(rate: Fraction, order: float, second: float) -> float:
     """ln A_α for 1 < α ≤ 2, rounded up: Taylor again, with f(x) = (1−q+qx)^α and f'' ≤ α(α−1)q²(1−q)^{α−2}."""
     log_rate, log_rest = _log_rates(rate)
     curvature = log(order * (order - 1) / 2)
-    return _log1p_sum(_sum_padded(curvature, 2 * log_rate, (order - 2) * log_rest, _log_expm1(second)))
+    return _log1p_exp(curvature, 2 * log_rate, (order - 2) * log_rest, _log_expm1(second))
 
 
 def interpolate_moment(order: float, below: int, lower: float, upper: float) -> float:
@@ -78,10 +79,20 @@ def _log_expm1(x: float) -> float:
     return x + log(-expm1(-x)) if x < inf else inf
 
 
-def _sum_padded(*terms: Floats | float) -> Floats:
+def _sum_padded(first: Floats, *others: Floats) -> Floats:
     """The sum of the terms, moved up by more than what adding and computing them can have lost."""
-    total, size = np.atleast_1d(np.asarray(sum(terms))), sum(np.abs(term) for term in terms)
-    return np.asarray(total + SLACK * (1 + np.where(np.isfinite(size), size, 0)))  # an infinite term stays one
+    total, size = first, np.abs(first)
+    for term in others:
+        total, size = total + term, size + np.abs(term)
+    return total + SLACK * (1 + np.where(np.isfinite(size), size, 0))  # an infinite term stays one
+
+
+def _log1p_exp(*terms: float) -> float:
+    """ln(1 + e^t) for the sum t of the terms, rounded up."""
+    total = sum(terms)
+    if total in (-inf, inf):
+        return max(0.0, total)
+    return _log1p_of_log(total + SLACK * (1 + sum(map(abs, terms))))
 
 
 def _log1p_sum(terms: Floats) -> float:
@@ -90,8 +101,12 @@ def _log1p_sum(terms: Floats) -> float:
     if top in (-inf, inf):
         return max(0.0, top)
     log_total = top + log(float(np.sum(np.exp(terms - top)))) + SLACK * (abs(top) + len(terms))
-    value = log1p(float(np.exp(log_total))) if log_total < 0 else log_total + log1p(float(np.exp(-log_total)))
-    return value * (1 + SLACK)
+    return _log1p_of_log(log_total)
+
+
+def _log1p_of_log(x: float) -> float:
+    """ln(1 + e^x), rounded up."""
+    return (log1p(exp(x)) if x < 0 else x + log1p(exp(-x))) * (1 + SLACK)
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ nothing at all orders, gains much at the small ones.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil, inf, log
 
@@ -64,17 +65,24 @@ def _largest_slope(event: Event, omega: Fraction, step: Fraction) -> Fraction | 
     """
     if omega > LARGEST_OMEGA:
         return inf
-    orders = [Fraction(1)]
-    while orders[-1] < omega:
-        orders.append(min(omega, orders[-1] * step))
+    orders = _cover_orders(omega, step)
     if step <= ORDER_RATIO:
         return max(renyi(event, high) / low for low, high in pairwise(orders))
-    if orders[1] > _FIRST_ORDER:
-        orders.insert(1, _FIRST_ORDER)
     known = [(1.0, 0.0), *((float(order), ceil_float((order - 1) * renyi(event, order))) for order in orders[1:])]
     if known[-1][1] == inf:
         return inf
     return max(_largest_slope_of_chord(*pair) for pair in pairwise(known)) * (1 + _SLACK)
+
+
+@lru_cache
+def _cover_orders(omega: Fraction, step: Fraction) -> tuple[Fraction, ...]:
+    """Orders from 1 to ω, each at most `step` times the one before; where steps are wide, also one near 1."""
+    orders = [Fraction(1)]
+    while orders[-1] < omega:
+        orders.append(min(omega, orders[-1] * step))
+    if step > ORDER_RATIO and orders[1] > _FIRST_ORDER:
+        orders.insert(1, _FIRST_ORDER)
+    return tuple(orders)
 
 
 def _largest_slope_of_chord(left: tuple[float, float], right: tuple[float, float]) -> float:
