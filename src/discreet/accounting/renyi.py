@@ -311,10 +311,18 @@ def _renyi_subsampled(inner: Event, rate: Fraction, order: Fraction) -> Fraction
 
 
 def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
-    from discreet.accounting import sampled_moments as moments  # imported here, because only samples need NumPy
+    # imported here, because only samples need NumPy
+    from discreet.accounting.sampled_moments import (
+        MAX_ORDER,
+        SLACK,
+        add_moment,
+        interpolate_moment,
+        remove_moment,
+        remove_moment_near_one,
+    )  # fmt: skip
 
     below = floor(alpha)
-    if ceil(alpha) > moments.MAX_ORDER:
+    if ceil(alpha) > MAX_ORDER:
         return inf
     divergences = _integer_orders(inner, max(2, ceil(alpha)))
     second = divergences[0]
@@ -322,17 +330,17 @@ def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
         return inf
 
     def remove(order: int) -> float:
-        return 0.0 if order == 1 else moments.remove_moment(rate, order, divergences[: order - 1])
+        return 0.0 if order == 1 else remove_moment(rate, order, divergences[: order - 1])
 
     moment = remove(below)
     if below < alpha:
-        moment = moments.interpolate_moment(alpha, below, moment, remove(below + 1))
+        moment = interpolate_moment(alpha, below, moment, remove(below + 1))
     if alpha <= 2:
-        moment = min(moment, moments.remove_moment_near_one(rate, alpha, second))
+        moment = min(moment, remove_moment_near_one(rate, alpha, second))
     if not _is_symmetric(inner):
         same = ceil_float(_renyi(inner, Fraction(alpha)))
-        moment = max(moment, moments.add_moment(rate, alpha, second, same))
-    return moment / (alpha - 1) * (1 + moments.SLACK)
+        moment = max(moment, add_moment(rate, alpha, second, same))
+    return moment / (alpha - 1) * (1 + SLACK)
 
 
 def _integer_orders(inner: Event, order: int) -> list[float]:
