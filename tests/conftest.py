@@ -2,10 +2,10 @@
 state (what passed validation, what is quarantined) is a folder of each test.
 
 What pytest collects lives to the end: the garbage collector rests while it collects, and what was collected is frozen, so
-that it is not searched for garbage over and over. Before the interpreter exits, it is unfrozen, and Hypothesis's callback of
-the garbage collector removed: both would keep modules alive to the very end, and DuckDB's bindings (nanobind) report types
-that are still alive then as leaked. Should a worker of xdist report some all the same, after its last test: what it writes
-to its standard error from then on is dropped.
+that it is not searched for garbage over and over; what tests make is searched less often than usual. Before the interpreter
+exits, it is unfrozen, and Hypothesis's callback of the garbage collector removed: both would keep modules alive to the very
+end, and DuckDB's bindings (nanobind) report types that are still alive then as leaked. Should a worker of xdist report some
+all the same, after its last test: what it writes to its standard error from then on is dropped.
 """
 
 import atexit
@@ -42,9 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (item.name == LAST, "engines/spark/" not in item.nodeid))
 
 
+GARBAGE_THRESHOLDS = 100_000, 50, 1000
+"""Python's own, 700, 10 and 10, take a thirtieth more time: they search the modules that tests import again and again."""
+
+
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
