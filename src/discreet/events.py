@@ -287,7 +287,8 @@ class Group(PrivacyEvent, frozen=True, tag="Group"):
 class Subsampled(PrivacyEvent, frozen=True, tag="Subsampled"):
     """An event on a secret Poisson sample: each unit joined it independently with probability `rate`.
 
-    Neighbours add or remove one unit.
+    Neighbours add or remove one unit, and the inner event is stated for such neighbours, also beside events whose
+    neighbours replace one: there accounting takes a group of two for it.
     """
 
     event: Event = msgspec.field(name="loss")

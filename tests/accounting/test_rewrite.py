@@ -60,6 +60,20 @@ def test_a_sample_of_a_replaced_unit_covers_both_directions_at_once() -> None:
     assert delta(Subsampled(noise, rate) * 6, 0.5).upper < exact  # the mutant: one direction of add or remove
 
 
+@pytest.mark.parametrize(
+    ("rate", "at"), [(Fraction(1, 5), 0.0), (Fraction(1, 5), 0.15), (Fraction(4, 5), 0.0), (Fraction(4, 5), 0.5)]
+)
+def test_a_replaced_unit_leaves_a_poisson_sample_and_another_enters_it(rate: Fraction, at: float) -> None:
+    """One unit adds 1 to a sum, another takes 1 from it. Replacing one by the other moves the sum by 2, though adding or
+    removing either moves it by 1, which is what the sensitivity in a Poisson sample states."""
+    noise, replaces = laplace(Fraction(2)), SampledWithoutReplacement(Claim(Fraction(1, 10**9), Fraction(0)), Fraction(1, 2))
+    mass = {k: (1 - exp(-0.5)) / (1 + exp(-0.5)) * exp(-abs(k) / 2) for k in range(-202, 203)}
+    p, q = ([float(1 - rate) * mass[k] + float(rate) * mass[k - by] for k in range(-200, 201)] for by in (1, -1))
+    exact = sum(max(0.0, a - exp(at) * b) for a, b in zip(p, q, strict=True))
+    assert exact <= delta(Subsampled(noise, rate) + replaces, at).upper + 1e-8
+    assert delta(SampledWithoutReplacement(noise, rate) + replaces, at).upper < exact  # the mutant: moved by one unit's 1
+
+
 def test_a_partition_that_is_chosen_after_an_answer() -> None:
     """Which branch a unit is in may depend on the first answer: worse than every branch that is settled beforehand."""
     first, branches = (

@@ -442,7 +442,8 @@ def test_a_poisson_sample_beside_a_shuffled_event_is_for_neighbours_that_replace
     noise, rate = LaplaceEvent(Fraction(1), to_sensitivity(1)), Fraction(1, 10)
     crowd = Shuffled(Claim(Fraction(1), Fraction(0)), 10**6)
     (choice,) = list_alternatives(crowd + subsample(noise, rate))
-    assert choice == crowd + SampledWithoutReplacement(noise, rate)
+    twice = LaplaceEvent(Fraction(1), to_sensitivity(2))  # the unit that is removed and the one that is added
+    assert choice == crowd + SampledWithoutReplacement(twice, rate)
 
 
 # Refusals.

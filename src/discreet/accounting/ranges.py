@@ -187,7 +187,7 @@ class RepeatedRange:
 
 def _unit_kink(x: Floats) -> tuple[Floats, Floats]:
     """(1 − e^x)₊ from below and from above."""
-    value = np.maximum(0.0, -np.expm1(x))
+    value = -np.expm1(np.minimum(x, 0.0))
     near = 2 * EPS * (np.abs(x) < 1)
     return np.maximum(0.0, value * (1 - 64 * EPS) - near), value * (1 + 64 * EPS) + near
 
@@ -294,7 +294,7 @@ class SampledRange:
         means, hidden, left, right = self._matrices()
         i = np.arange(-left * self.times, count + right * self.times + 1)
         x = first + self.step * i
-        high: Floats = np.maximum(0.0, -np.expm1(x)) * (1 + 64 * EPS) + 2 * EPS * (np.abs(x) < 1)
+        high: Floats = -np.expm1(np.minimum(x, 0.0)) * (1 + 64 * EPS) + 2 * EPS * (np.abs(x) < 1)
         for _ in range(self.times):
             window = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(high, left + right + 1).T)
             mean, extra = _multiply(means, window), np.maximum(0.0, _multiply(hidden, window))

@@ -257,7 +257,10 @@ def has_replacement(event: Event) -> bool:
 
 def to_replace_neighbours(event: Event) -> Event:
     """The same where neighbours replace a unit: a Poisson sample then compares (1 − q)R + qP with (1 − q)R + qP', as a
-    sample without replacement at that rate does; one direction of add or remove is too little."""
+    sample without replacement at that rate does; one direction of add or remove is too little.
+
+    What a Poisson sample holds is stated for a unit that is added or removed. To replace one is to remove it and to add
+    another, so P and P' are a group of two apart."""
     match event:
         case Composition(parts=parts):
             return compose(*(repeat(to_replace_neighbours(part), times) for part, times in parts))
@@ -267,7 +270,9 @@ def to_replace_neighbours(event: Event) -> Event:
             return Group(to_replace_neighbours(inner), size)
         case Memoised():
             return to_replace_neighbours(event.unconditional)
-        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
+        case Subsampled(event=inner, rate=rate):
+            return SampledWithoutReplacement(Group(to_replace_neighbours(inner), 2), rate)
+        case SampledWithoutReplacement(event=inner, rate=rate):
             return SampledWithoutReplacement(to_replace_neighbours(inner), rate)
         case _:
             return event
