@@ -18,6 +18,7 @@ from discreet.events import (
     Parallel,
     Subsampled,
     ThresholdEvent,
+    compose,
 )
 from discreet.units import Sensitivity, to_sensitivity
 from tests.support.every_event import EVERY
@@ -134,3 +135,14 @@ def test_a_group_touches_more_coordinates():
     """Mutant: keeping l0 while linf grows would forget that two units may change different cells."""
     grouped = push_group(Group(GaussianEvent(Fraction(1), Sensitivity(l0=2, linf=1)), 3))
     assert grouped.sensitivity == Sensitivity(l1=6, l2_squared=18, linf=3)  # how many cells they change is not known
+
+
+def test_what_has_no_delta_is_its_own_core():
+    """Samples too; one claim with a δ among the parts, or inside a sample, is split off all the same."""
+    plain = compose(*(Subsampled(GaussianEvent(Fraction(1), to_sensitivity(1)), Fraction(1, n)) for n in (2, 3)))
+    assert split_delta(plain)[0] is plain
+    leaky = Claim(Fraction(1), Fraction(1, 1000))
+    assert split_delta(compose(plain, leaky)) == (compose(plain, Claim(Fraction(1), Fraction(0))), Fraction(1, 1000))
+    inside = compose(plain, Subsampled(compose(GaussianEvent(Fraction(1), to_sensitivity(1)), leaky), Fraction(1, 2)))
+    assert split_delta(inside)[1] == Fraction(1, 1000)
+    assert split_delta(inside)[0] != inside

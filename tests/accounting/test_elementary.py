@@ -81,3 +81,12 @@ def test_dropping_the_margin_would_be_noticed():
             below += plain < truth
             assert remove_moment(Fraction(1, 100), order, np.array([j / 200 for j in range(2, order + 1)])) >= truth
     assert below > 0
+
+
+def test_orders_without_divergence_add_nothing_to_the_binomial_sum():
+    """ln(1 + C(4, 4)·q⁴·(e^{3·D_4} − 1)), and 0 where no order has any; an infinite one leaves nothing to be said."""
+    seen = remove_moment(Fraction(1, 10), 4, [0.0, 0.0, 0.5])
+    truth = mp.log1p(mp.mpf(10) ** -4 * mp.expm1(1.5))
+    assert truth <= seen <= truth * (1 + 1e-9)
+    assert remove_moment(Fraction(1, 10), 4, [0.0, 0.0, 0.0]) == 0
+    assert remove_moment(Fraction(1, 10), 4, [0.0, 0.5, np.inf]) == np.inf

@@ -1,10 +1,13 @@
 """GDP against trade-off curves that are computed independently."""
 
 from fractions import Fraction
+from importlib import import_module
 from math import inf
 
 import mpmath as mp
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from discreet.accounting.gdp import gdp, mu_squared
 from discreet.accounting.pld.gaussian import gaussian_delta
@@ -19,6 +22,8 @@ from discreet.events import (
 )
 from discreet.units import Sensitivity, to_sensitivity
 from tests.support.every_event import EVERY
+
+gdp_module = import_module("discreet.accounting.gdp")  # the package has a function of that name
 
 
 def phi(x):
@@ -92,3 +97,27 @@ def test_gaussians_compose_losslessly_and_groups_scale():
     assert mu_squared(one * 50) == 1
     assert mu_squared(Group(one, 3)) == 9 * mu_squared(one)
     assert mu_squared(Group(Subsampled(one, Fraction(1, 2)), 3)) == 9 * mu_squared(one)
+
+
+def _wrongly_held(x):
+    """Whether the series holds for a little more than √2π·(½ − Φ(−x)), and whether it fails for a little less."""
+    with mp.workdps(80):
+        truth = mp.sqrt(2 * mp.pi) * mp.erf(mp.mpf(x) / mp.sqrt(2)) / 2 * mp.mpf(2) ** 192
+        above, below = int(mp.ceil(truth * (1 + mp.mpf(2) ** -75))), int(truth * (1 - mp.mpf(2) ** -65)) - 32
+        return gdp_module._holds_by_series(x, above), not gdp_module._holds_by_series(x, below)
+
+
+@given(st.floats(1e-30, 0.5))
+@settings(max_examples=200, deadline=None)
+def test_the_series_holds_where_it_is_proven_and_just_below(x):
+    assert _wrongly_held(x) == (False, False)
+    with mp.workdps(80):
+        truth = mp.sqrt(2 * mp.pi) * mp.erf(mp.mpf(x) / mp.sqrt(2)) / 2 * mp.mpf(2) ** 192
+        assert not gdp_module._holds_by_series(x, int(mp.ceil(truth)) + 1)
+
+
+def test_a_series_cut_after_a_positive_term_would_be_noticed(monkeypatch):
+    """Mutant: the sum is then above the truth."""
+    monkeypatch.setattr(gdp_module, "_TERMS", 10)
+    monkeypatch.setattr(gdp_module, "_NEGLIGIBLE", 0)
+    assert _wrongly_held(0.5)[0]

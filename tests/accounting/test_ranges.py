@@ -159,3 +159,21 @@ def test_the_interval_of_sampled_rounds_is_narrow() -> None:
     found = epsilon(100 * Subsampled(ExponentialEvent(Fraction(1)), Fraction(1, 100)), 1e-6)
     assert found.upper <= 1.006 * found.lower
     assert found.upper < 0.87 * 0.2452  # what one pair that dominates every round gives
+
+
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize(("eps", "times", "rate"), [(1.0, 6, 0.1), (0.3, 40, 0.5), (4.0, 3, 0.01), (1.0, 1, 0.1)])
+def test_sums_out_of_reach_change_nothing(eps, times, rate, removed, monkeypatch):
+    """Where losses cannot add up to x, V need not be computed. Mutant: a reach that is too short loses what is attained."""
+    rounds, honest = SampledRange(eps, times, rate, removed), SampledRange._find_open
+    most = float(np.log1p(rate * np.expm1(eps)) if removed else -np.log1p(rate * np.expm1(-eps)))
+    at = (0.0, 0.1 * times * most, 0.3 * times * most)
+    found = [rounds.bound_delta(x) for x in at]
+    monkeypatch.setattr(SampledRange, "_find_open", lambda self, x, done: (0, len(x)))
+    for x, (low, high) in zip(at, found, strict=True):
+        all_low, all_high = rounds.bound_delta(x)
+        assert low == pytest.approx(all_low, rel=1e-9, abs=1e-13)
+        assert all_high * (1 - 1e-5) - 1e-15 < high <= all_high * (1 + 1e-9)
+    monkeypatch.setattr(SampledRange, "_find_open", lambda self, x, done: honest(self, x, done / 4))
+    lost = rounds.bound_delta(at[2])[1]
+    assert lost < (found[2][0] if removed else found[2][1])

@@ -66,10 +66,12 @@ def basic_composition(event: Event) -> Point:
     >>> basic_composition(Claim(Fraction(1, 2), Fraction(1, 10**6)) * 3)
     Point(epsilon=Fraction(3, 2), delta=Fraction(3, 1000000))
     """
-    core, delta = split_delta(event)
-    if delta >= 1:
-        return Point(Fraction(0), Fraction(1))
-    return Point(pure(core), delta)
+    return compose_basically(*split_delta(event))
+
+
+def compose_basically(core: Event, delta: Fraction) -> Point:
+    """The same of an event that is already split."""
+    return Point(Fraction(0), Fraction(1)) if delta >= 1 else Point(pure(core), delta)
 
 
 def split_delta(event: Event) -> tuple[Event, Fraction]:
@@ -97,6 +99,8 @@ def split_delta(event: Event) -> tuple[Event, Fraction]:
             return repeat(count, groups), probability_of_any(singleton_probability(scale, threshold), groups)
         case Composition(parts=parts):
             splits = [(split_delta(part), times) for part, times in parts]
+            if all(core is part and not delta for ((core, delta), _), (part, _) in zip(splits, parts, strict=True)):
+                return event, Fraction(0)  # nothing was split off, and nothing is to be put together
             total = sum((delta * times for (_, delta), times in splits), Fraction(0))
             return compose(*(repeat(core, times) for (core, _), times in splits)), min(Fraction(1), total)
         case Parallel(branches=branches):
@@ -107,9 +111,9 @@ def split_delta(event: Event) -> tuple[Event, Fraction]:
         case Memoised():
             return split_delta(event.unconditional)
         case Subsampled(event=inner, rate=rate):
-            return _split_poisson(inner, rate)
+            return _split_poisson(event, inner, rate)
         case SampledWithoutReplacement(event=inner, rate=rate):
-            return _split_without_replacement(inner, rate)
+            return _split_without_replacement(event, inner, rate)
         case (
             LaplaceEvent()
             | DiscreteLaplaceEvent()
@@ -142,22 +146,22 @@ def _split_group(event: Group) -> tuple[Event, Fraction]:
     return Claim(inner.size * exact, Fraction(0)), group_delta(exact, delta, inner.size)
 
 
-def _split_poisson(inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
+def _split_poisson(event: Event, inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
     core, delta = split_delta(inner)
     if delta == 0:
-        return Subsampled(core, rate), delta
+        return event if core is inner else Subsampled(core, rate), delta
     epsilon = pure(core)
     if epsilon == inf:  # (1−q)Q + qP is the same mixture with the same δ, and its core is the sampled core
         return Subsampled(core, rate), delta
     return Claim(to_rational(amplify(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 8]
 
 
-def _split_without_replacement(inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
+def _split_without_replacement(event: Event, inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
     """Given the others who are sampled the pair is (1 − q)·(R, R) + q·(P, P'), R being the output without the replaced unit.
     If (P, P') has a mass δ, then this has qδ, and the rest mixes the core with (R, R), which reveals nothing."""
     core, delta = split_delta(inner)
     if delta == 0:
-        return SampledWithoutReplacement(core, rate), delta
+        return event if core is inner else SampledWithoutReplacement(core, rate), delta
     epsilon = pure(core)
     if epsilon == inf:
         return core, rate * delta

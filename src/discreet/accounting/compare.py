@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import inf
 
 from discreet._numbers import Number, ceil_float, to_rational
-from discreet.accounting.basic import basic_composition, split_delta
+from discreet.accounting.basic import compose_basically, split_delta
 from discreet.accounting.conversions import (
     epsilon_from_gdp,
     epsilon_from_tcdp,
@@ -37,7 +37,7 @@ def compare_guarantees(event: Event, delta: Number) -> dict[str, float]:
     target = to_rational(delta, "delta")
     core, core_delta = split_delta(event)
     rest = target - core_delta  # the δ that remains for the conversion
-    point = basic_composition(event)
+    point = compose_basically(core, core_delta)
     found = {
         "pure ε": ceil_float(pure(event)),
         "basic (Σε, Σδ)": ceil_float(point.epsilon) if point.delta <= target else inf,

@@ -51,7 +51,8 @@ from discreet.units import Sensitivity
 
 SERIES_UP_TO = 0.5
 _TERMS = 15  # odd: the last term taken is negative; at x = ½ the first one left out is below 2^-90
-_NEGLIGIBLE = Fraction(1, 1 << 70)
+_PLACES = 192  # binary places of the series: far finer than a double's x
+_NEGLIGIBLE = 1 << (_PLACES - 70)
 
 
 def gdp(event: Event) -> Fraction | float:
@@ -140,7 +141,7 @@ def mu_squared_at(c: Fraction) -> Fraction | float:
     """The least μ², rounded up, with Φ(−μ/2) ≤ c, c in (0, 1/2]: a search that only accepts what it has proven.
 
     With x = μ/2 two proofs are tried, one for each end. Small x: ½ − Φ(−x) ≥ (x/√2π)·Σ (−x²/2)^n/(n!(2n+1)) cut after a
-    negative term, in exact rationals. Large x: Φ(−x) ≤ φ(x)·R(x), in the logarithm, with scipy's erfcx under the error bound
+    negative term, in fixed point. Large x: Φ(−x) ≤ φ(x)·R(x), in the logarithm, with scipy's erfcx under the error bound
     stated in `pld`.
 
     >>> abs(float(mu_squared_at(Fraction("0.158655253931457"))) ** 0.5 - 2) < 1e-12  # Φ(−1)
@@ -151,8 +152,10 @@ def mu_squared_at(c: Fraction) -> Fraction | float:
     if c <= 0:
         return inf
     gap, log_c = Fraction(1, 2) - c, floor_float(log_bounds(c)[0])
+    scaled = gap * _ROOT_TWO_PI
+    needed = -(-(scaled.numerator << _PLACES) // scaled.denominator)
     x = smallest_where(
-        lambda x: _holds_by_series(x, gap) if x <= SERIES_UP_TO else _holds_by_tail(x, log_c),
+        lambda x: _holds_by_series(x, needed) if x <= SERIES_UP_TO else _holds_by_tail(x, log_c),
         start=1.0,
         guess=_approximate(c, gap),
     )
@@ -166,16 +169,25 @@ def _approximate(c: Fraction, gap: Fraction) -> float:
     return float(sqrt(2) * erfinv(nearest_float(2 * gap)) if gap < Fraction(1, 4) else -ndtri(nearest_float(c)))
 
 
-def _holds_by_series(x: float, gap: Fraction) -> bool:
-    """½ − Φ(−x) ≥ gap?"""
-    exact = Fraction(x)
-    half_square, term, total = exact**2 / 2, Fraction(1), Fraction(1)
+def _holds_by_series(x: float, needed: int) -> bool:
+    """√2π·(½ − Φ(−x)) ≥ needed/2^192, for 0 < x ≤ ½?
+
+    All is in units of 2^-192, and cut downwards. What x²/2 ≤ 1/8 lacks is below 1. So what the n-th term lacks is below
+    2: it is an eighth of what the one before lacks, and less than 1 for x²/2, both divided by n, and less than 1 for its
+    own cut. Each of at most 15 shares then lacks less than 2, and the sum is off by less than 32.
+    """
+    m, below = x.as_integer_ratio()
+    half_square = (m * m << _PLACES) // (2 * below * below)
+    term = total = 1 << _PLACES
     for n in range(1, _TERMS + 1):
-        term = -term * half_square / n
-        total += term / (2 * n + 1)
-        if n % 2 and -term < _NEGLIGIBLE:  # any odd n will do
-            break
-    return exact * total >= gap * _ROOT_TWO_PI
+        term = (term * half_square >> _PLACES) // n
+        if n % 2:
+            total -= term // (2 * n + 1)
+            if term < _NEGLIGIBLE:  # any odd n will do
+                break
+        else:
+            total += term // (2 * n + 1)
+    return m * (total - 32) >= needed * below
 
 
 def _holds_by_tail(x: float, log_c: float) -> bool:

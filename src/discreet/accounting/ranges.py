@@ -262,28 +262,31 @@ class SampledRange:
         inner, outer = (chance * (1 + y), chance) if self.removed else (chance, chance * (1 + y))
         move = np.floor(-loss / h).astype(np.int64)  # to the lattice point below x − loss
         left, right = int(-move.min()), int(move.max()) + 1
-        i = np.arange(-left * self.times, count + right * self.times + 1)
-        inside: Floats = (first + h * i < 0).astype(float)  # 1 − e^x, or 0
-        outside = inside
-        for step in range(1, self.times + 1):
-            n = len(inside) - left - right
-            x = np.exp(first + h * (i[0] + step * left + np.arange(n)))
-            best_inside, best_outside, best = np.zeros(n), np.zeros(n), np.zeros(n)
+        x = first + h * np.arange(-left * self.times, count + right * self.times + 1)
+        chances = np.stack([inner, outer], axis=-1)[..., None]
+        at = np.exp(-loss)
+        lines = _kink_lines(x)
+        margin = np.array([[1 - 1e-13], [1 + 1e-13]])
+        for done in range(1, self.times + 1):
+            x = x[left : len(x) - right]
+            start, end = self._find_open(x, done)
+            n, power = end - start, np.exp(x[start:end])
+            best_lines, best = np.zeros((2, n)), np.zeros(n)
+            inside_more, outside_more = lines[:, 1:] - lines[:, :-1]
             for k in range(len(w)):
-                found = [np.zeros(n), np.zeros(n)]
-                for end in (0, 1):
-                    place, at = left + int(move[end, k]), x * exp(-float(loss[end, k]))
+                found = np.zeros((2, n))
+                for j in (0, 1):
+                    place = start + left + int(move[j, k])
                     one, two = slice(place, place + n), slice(place + 1, place + 1 + n)
-                    upper = inside[two] - outside[two] * at > inside[one] - outside[one] * at
-                    found[0] += inner[end, k] * np.where(upper, inside[two], inside[one])
-                    found[1] += outer[end, k] * np.where(upper, outside[two], outside[one])
-                value = found[0] - found[1] * x
+                    upper = inside_more[one] > outside_more[one] * (power * at[j, k])
+                    found += chances[j, k] * np.where(upper, lines[:, two], lines[:, one])
+                value = found[0] - found[1] * power
                 better = value > best
-                best = np.where(better, value, best)
-                best_inside = np.where(better, found[0], best_inside)
-                best_outside = np.where(better, found[1], best_outside)
-            inside, outside = best_inside * (1 - 1e-13), best_outside * (1 + 1e-13)
-        return inside, outside
+                np.copyto(best, value, where=better)
+                np.copyto(best_lines, found, where=better)
+            lines = _kink_lines(x)
+            lines[:, start:end] = best_lines * margin
+        return lines[0], lines[1]
 
     def _values(self, first: float, count: int) -> Floats:
         """V from above at first + ih, i = 0 … count.
@@ -294,13 +297,33 @@ class SampledRange:
         means, hidden, left, right = self._matrices()
         i = np.arange(-left * self.times, count + right * self.times + 1)
         x = first + self.step * i
-        high: Floats = -np.expm1(np.minimum(x, 0.0)) * (1 + 64 * EPS) + 2 * EPS * (np.abs(x) < 1)
-        for _ in range(self.times):
-            window = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(high, left + right + 1).T)
-            mean, extra = _multiply(means, window), np.maximum(0.0, _multiply(hidden, window))
-            best = (np.maximum(mean[:-1], mean[1:]) + extra).max(axis=0)
-            high = np.maximum.accumulate((best * (1 + 1e-12) + 1e-13 * window[0])[::-1])[::-1]
+        _, high = _unit_kink(x)
+        width, size = left + right + 1, len(x) - left - right
+        # Filled anew at every step: arrays of this size, made anew, would cost more than what is computed in them.
+        space = [np.empty((rows, size)) for rows in (width, len(means), len(hidden), len(hidden))]
+        for done in range(1, self.times + 1):
+            x = x[left : len(x) - right]
+            start, end = self._find_open(x, done)
+            before, (_, high) = high, _unit_kink(x)
+            if start < end:
+                window, mean, extra, best = (one[:, : end - start] for one in space)
+                window[:] = np.lib.stride_tricks.sliding_window_view(before[start : end + width - 1], width).T
+                _multiply(means, window, mean)
+                _multiply(hidden, window, extra)
+                np.maximum(mean[:-1], mean[1:], out=best)
+                best += np.maximum(0.0, extra, out=extra)
+                high[start:end] = best.max(axis=0) * (1 + 1e-12) + 1e-13 * window[0]
+            high = np.maximum.accumulate(high[::-1])[::-1]
         return high
+
+    def _find_open(self, x: Floats, done: int) -> tuple[int, int]:
+        """Between which two places of x the losses of so many rounds, whatever was chosen, can add up to more or to less:
+        left of them V is 1 − e^x, right of them 0. Where x is rounded by more than the edges are moved, |x| < 1, and
+        `_unit_kink` adds more than that."""
+        least, most = log1p(self.rate * expm1(-self.epsilon)), log1p(self.rate * expm1(self.epsilon))
+        edges = np.array((least, most) if self.removed else (-most, -least)) * (done * (1 + 1e-9))
+        start, end = np.searchsorted(x, edges).tolist()
+        return start, end
 
     def _matrices(self) -> tuple[Floats, Floats, int, int]:
         """The means at the cuts, and what they may hide between two of them, as sums over the lattice points from `left`
@@ -330,7 +353,14 @@ class SampledRange:
         return means, hidden, left, right
 
 
-def _multiply(matrix: Floats, window: Floats) -> Floats:
-    """The product, a few columns at a time: so small ones are not spread over threads, which cost more than they save."""
+def _kink_lines(x: Floats) -> Floats:
+    """α and β of the line of 1 − e^x where x < 0, else of 0: neither is ever above V."""
+    return np.tile((x < 0).astype(float), (2, 1))
+
+
+def _multiply(matrix: Floats, window: Floats, product: Floats) -> None:
+    """Fill in the product, a few columns at a time: so small ones are not spread over threads, which cost more than they
+    save."""
     size = max(64, _ONE_THREAD // matrix.size)
-    return np.concatenate([matrix @ window[:, i : i + size] for i in range(0, window.shape[1], size)], axis=1)
+    for i in range(0, window.shape[1], size):
+        np.matmul(matrix, window[:, i : i + size], out=product[:, i : i + size])

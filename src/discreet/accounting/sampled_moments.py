@@ -6,7 +6,7 @@ They are apart from `renyi` because they need NumPy, which a session without sam
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, expm1, inf, log, log1p
+from math import exp, expm1, inf, isfinite, log, log1p
 from typing import TypeAlias
 
 import numpy as np
@@ -35,15 +35,17 @@ def remove_moment(rate: Fraction, order: int, divergences: Sequence[float] | Flo
     log_rate, log_rest = _log_rates(rate)
     if order == 2:
         return _log1p_exp(2 * log_rate, _log_expm1(divergences[0] * (1 + SLACK)))
-    k = np.arange(2, order + 1, dtype=np.float64)
+    k, left, log_choose, size = _binomial_terms(order)
     growth = (k - 1) * np.maximum(divergences, 0) * (1 + SLACK)
-    if not np.isfinite(growth).all():
+    if not isfinite(growth.sum()):
         return inf
-    with np.errstate(divide="ignore"):  # a divergence of 0 adds nothing: ln 0 = −∞ is meant
+    if growth.all():
         excess = growth + np.log(-np.expm1(-growth))  # ln(e^g − 1)
-    factorials = _log_factorials(order)
-    choose = [factorials[order] - factorials[2:], -factorials[: order - 1][::-1]]  # ln of α!/k! and of 1/(α−k)!
-    return _log1p_sum(_sum_padded(*choose, (order - k) * log_rest, k * log_rate, excess))
+    else:
+        with np.errstate(divide="ignore"):  # a divergence of 0 adds nothing: ln 0 = −∞ is meant
+            excess = growth + np.log(-np.expm1(-growth))
+    chances = left * log_rest + k * log_rate  # neither is above 0
+    return _log1p_sum(_sum_padded(log_choose + chances, excess, size - chances))
 
 
 def add_moment(rate: Fraction, order: float, second: float, same: float) -> float:
@@ -79,12 +81,19 @@ def _log_expm1(x: float) -> float:
     return x + log(-expm1(-x)) if x < inf else inf
 
 
-def _sum_padded(first: Floats, *others: Floats) -> Floats:
-    """The sum of the terms, moved up by more than what adding and computing them can have lost."""
-    total, size = first, np.abs(first)
-    for term in others:
-        total, size = total + term, size + np.abs(term)
-    return total + SLACK * (1 + np.where(np.isfinite(size), size, 0))  # an infinite term stays one
+@lru_cache(maxsize=64)
+def _binomial_terms(order: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """k = 2…α, α − k, ln C(α, k), and the sizes of the terms that it is the sum of."""
+    k = np.arange(2, order + 1, dtype=np.float64)
+    factorials = _log_factorials(order)
+    first, second = factorials[order] - factorials[2:], factorials[: order - 1][::-1]  # ln of α!/k! and of (α−k)!
+    return k, order - k, first - second, first + second
+
+
+def _sum_padded(first: Floats, second: Floats, size: Floats) -> Floats:
+    """The sum of two terms, moved up by more than what adding and computing them can have lost: the first one is itself a
+    sum, of terms of this size together; the second one is −∞ or above −746, as the logarithm of a double is."""
+    return first + second + SLACK * (1 + size + np.abs(np.maximum(second, -746.0)))
 
 
 def _log1p_exp(*terms: float) -> float:
@@ -97,10 +106,10 @@ def _log1p_exp(*terms: float) -> float:
 
 def _log1p_sum(terms: Floats) -> float:
     """ln(1 + Σ e^t), rounded up; a sum of positive terms loses at most their number in units."""
-    top = float(np.max(terms))
+    top = float(terms.max())
     if top in (-inf, inf):
         return max(0.0, top)
-    log_total = top + log(float(np.sum(np.exp(terms - top)))) + SLACK * (abs(top) + len(terms))
+    log_total = top + log(float(np.exp(terms - top).sum())) + SLACK * (abs(top) + len(terms))
     return _log1p_of_log(log_total)
 
 
