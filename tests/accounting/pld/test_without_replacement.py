@@ -8,8 +8,10 @@ import pytest
 
 from discreet.accounting.basic import basic_composition
 from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.pld import MgfRatio
 from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
+from discreet.accounting.pld.sampled import join_ratios
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
 from discreet.errors import BadParameter
 from discreet.events import (
@@ -157,3 +159,24 @@ def test_many_gaussian_shares_lie_between_their_neighbours() -> None:
         <= epsilon(mixed, 1e-5).upper
         < epsilon(compose(noise, EVERY["laplace"], EVERY["response"]), 1e-5).upper * 1.001
     )
+
+
+@pytest.mark.parametrize(
+    ("squared", "rate"), [(Fraction(1), Fraction(1, 10)), (Fraction(2), Fraction(1, 3)), (Fraction(1), Fraction(1, 2))]
+)
+@pytest.mark.parametrize("c", [0.2, 0.5, 1.0])
+def test_far_out_the_kink_alone_is_within_its_error(squared: Fraction, rate: Fraction, c: float) -> None:
+    """Against the lists, which are exact there; mutants: without V/s, and with a kink that is off by a tenth."""
+    pld = WithoutReplacementPld(GaussianPld(squared), rate)
+    base = float(pld.cgf(np.array([c]))[0][0])
+    s = np.linspace(1600.0, 9000.0, 41)
+    beyond = np.append(s, 1e5)  # out of reach of the lists
+    assert pld._find_far(c, beyond) == 0
+    assert pld._find_far(c, s) == len(s)
+    seen, truth = pld.mgf_ratio(c, base, beyond), join_ratios(pld._atoms, c, base, s)
+    seen = MgfRatio(seen.log[:-1], seen.error[:-1])
+    gap = np.abs(np.exp(seen.log) - np.exp(truth.log))
+    assert (gap <= seen.error + truth.error).all()
+    assert (seen.error < 0.05 * np.abs(np.exp(seen.log))).all()
+    assert (gap > truth.error + 1e-13).any()
+    assert (np.abs(1.1 * np.exp(seen.log) - np.exp(truth.log)) > seen.error + truth.error).all()

@@ -280,11 +280,26 @@ RULE_ERROR = 1e-17
 def place_panels(
     first: float, last: float, rate: Fraction, rho: float, s: float, widest: float = 0.375
 ) -> tuple[Floats, Floats] | None:
-    """Gauss' points between two values of t and the logarithms of their weights; None where they would be too many. Zones of
-    a length of at most 1 have panels of their own width, for their own r."""
+    """Gauss' points between two values of t and the logarithms of their weights; None where they would be too many."""
+    zones = choose_panels(first, last, rate, rho, s, widest)
+    if zones is None:
+        return None
+    points, weights = [], []
+    for low, high, panels in zones:
+        half = (high - low) / (2 * panels)
+        points.append(np.add.outer(low + half * (2 * np.arange(panels) + 1), half * _POINTS).ravel())
+        weights.append(np.tile(np.log(_WEIGHTS * half), panels))
+    return np.concatenate(points), np.concatenate(weights)
+
+
+def choose_panels(
+    first: float, last: float, rate: Fraction, rho: float, s: float, widest: float
+) -> list[tuple[float, float, int]] | None:
+    """Zones of a length of at most 1 with their numbers of panels, of their own width for their own r; None where points
+    would be too many."""
     odds = log(nearest_float(rate)) - log(nearest_float(1 - rate))
     edges = np.linspace(first, last, ceil(last - first) + 1)
-    points, weights, count = [], [], 0
+    zones, count = [], 0
     for low, high in pairwise(edges.tolist()):
         half = 0.0
         for cap in (0.375, 0.1, 0.02, 0.004):
@@ -294,10 +309,8 @@ def place_panels(
         count += panels * len(_POINTS)
         if count > _MAX_PANEL_POINTS:
             return None
-        half = (high - low) / (2 * panels)
-        points.append(np.add.outer(low + half * (2 * np.arange(panels) + 1), half * _POINTS).ravel())
-        weights.append(np.tile(np.log(_WEIGHTS * half), panels))
-    return np.concatenate(points), np.concatenate(weights)
+        zones.append((low, high, panels))
+    return zones
 
 
 @dataclass(frozen=True, slots=True)

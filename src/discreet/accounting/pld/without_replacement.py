@@ -33,9 +33,12 @@ from discreet.accounting.pld.sampled import (
     SampledGaussianPld,
     SampledLaplacePld,
     bound_variation,
+    choose_panels,
     join_ratios,
     place_panels,
 )
+
+_FAR = 1536.0  # where a Gaussian's lists begin to be long
 
 
 def sample_without_replacement(
@@ -115,14 +118,37 @@ class WithoutReplacementPld(Pld):
         return value, error + RULE_ERROR
 
     def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
-        return join_ratios(self._atoms, c, base, s)
+        """As in `Pld`. Far out the kink alone is left of Gaussian noise, off by at most V/s as in `decay_bound`: lists are
+        long there, or none, and the terms are small."""
+        split = self._find_far(c, s)
+        near = join_ratios(self._atoms, c, base, s[:split])
+        if split == len(s) or not isinstance(self.inner, GaussianPld):
+            return near
+        share, variation, value = _shares(self, c)
+        lift = exp(value - base) * (1 + 8 * EPS * (1 + abs(value) + abs(base))) if value - base < 700 else inf
+        log_kink = log(nearest_float(1 - self.rate) * _find_kink(self.inner.squared))
+        error = 16 * EPS * (4 + abs(log_kink) + abs(base)) * share + variation / s[split:]
+        return MgfRatio(
+            np.concatenate([near.log, np.full(len(s) - split, log_kink - base + 0j)]),
+            np.concatenate([near.error, error * lift * (1 + 8 * EPS)]),
+        )
+
+    def _find_far(self, c: float, s: Floats) -> int:
+        """The place from which on V/s is small beside the kink in ascending s, if lists do not reach the last of them."""
+        top = float(s.max(initial=0.0))
+        if not isinstance(self.inner, GaussianPld) or top <= _FAR:
+            return len(s)
+        share, variation, _ = _shares(self, c)
+        is_small = share < inf and 32 * variation <= _FAR * share
+        reached = not is_small or _choose_gaussian_panels(nearest_float(self.inner.squared), self.rate, c, top) is not None
+        return len(s) if reached else int(np.searchsorted(s, _FAR))
 
     def decay_bound(self, c: float, s: float) -> float:
         """The atoms' share and V/s, as in `pld.sampled`: L > 0 and L < 0 are the halves with t > 0 of the sample for a unit
         that is removed and for one that is added, each with a jump at t = 0 and, for Laplace noise, an atom at ε₀."""
         if s <= 0:
             return 0.0
-        atoms, variation = _shares(self, c)
+        atoms, variation, _ = _shares(self, c)
         return min(0.0, log(atoms + variation / s) + 8 * EPS) if atoms < inf else 0.0
 
     def _atoms(self, c: float, s: float) -> DiscretePld | None:
@@ -145,16 +171,16 @@ class WithoutReplacementPld(Pld):
 
 
 @lru_cache(maxsize=1024)
-def _shares(pld: WithoutReplacementPld, c: float) -> tuple[float, float]:
-    """The mass of the atoms and the variation of the rest, over M(c), rounded up; ∞ where M(c) is not known."""
+def _shares(pld: WithoutReplacementPld, c: float) -> tuple[float, float, float]:
+    """The mass of the atoms and the variation of the rest, over M(c), rounded up, ∞ where M(c) is not known; and K(c)."""
     (value,), (error,) = pld.cgf(np.array([c]))
     if not np.isfinite(value):
-        return inf, inf
+        return inf, inf, inf
     base, slip, q, stay = float(value), float(error), nearest_float(pld.rate), nearest_float(1 - pld.rate)
     powers = (c + 1, -c)
     if isinstance(pld.inner, GaussianPld):
         mu = sqrt(nearest_float(pld.inner.squared))
-        kink = erf(mu / sqrt(8))
+        kink = _find_kink(pld.inner.squared)
         y = np.linspace(mu / 2, mu / 2 + 10 + (c + 1) * mu, 4096)
         variation = fsum(exp(min(700.0, bound_variation(y, mu, pld.rate, power) - base)) for power in powers)
         atoms = 0.0
@@ -169,7 +195,12 @@ def _shares(pld: WithoutReplacementPld, c: float) -> tuple[float, float]:
             for a, t in ((0.0, 0.0), (top, eps))
         ]
         variation = 2 * fsum(ends)
-    return (atoms + stay * kink * exp(-base) * (1 + 16 * EPS)) * (1 + 2 * slip), variation * (1 + 2 * slip)
+    return (atoms + stay * kink * exp(-base) * (1 + 16 * EPS)) * (1 + 2 * slip), variation * (1 + 2 * slip), base
+
+
+def _find_kink(squared: Fraction) -> float:
+    """P(t > 0) − Q(t > 0) of Gaussian noise."""
+    return erf(sqrt(nearest_float(squared) / 8))
 
 
 def _laplace_points(eps: float, rate: Fraction, c: float, s: float) -> tuple[Floats, Floats, float] | None:
@@ -183,10 +214,22 @@ def _laplace_points(eps: float, rate: Fraction, c: float, s: float) -> tuple[Flo
 
 
 def _gaussian_points(squared: float, rate: Fraction, c: float, s: float) -> tuple[Floats, Floats, float] | None:
-    mu = sqrt(squared)
-    end = squared * (c + 0.5) + mu * sqrt(c * (c + 1) * squared + 80)
-    found = place_panels(0.0, end, rate, c + 1, s, min(squared / (end + squared / 2 + 2), mu / 2)) if end < 1e4 else None
+    mu, (end, widest) = sqrt(squared), _gaussian_reach(squared, c)
+    found = place_panels(0.0, end, rate, c + 1, s, widest) if end < 1e4 else None
     if found is None:
         return None
     t, weight = found
-    return t, weight - (t + squared / 2) ** 2 / (2 * squared) - log(mu * sqrt(2 * pi)), erf(mu / sqrt(8))
+    return t, weight - (t + squared / 2) ** 2 / (2 * squared) - log(mu * sqrt(2 * pi)), erf(sqrt(squared / 8))
+
+
+def _choose_gaussian_panels(squared: float, rate: Fraction, c: float, s: float) -> list[tuple[float, float, int]] | None:
+    """The panels of these points, without the points."""
+    end, widest = _gaussian_reach(squared, c)
+    return choose_panels(0.0, end, rate, c + 1, s, widest) if end < 1e4 else None
+
+
+def _gaussian_reach(squared: float, c: float) -> tuple[float, float]:
+    """Where t is cut, and the widest panel."""
+    mu = sqrt(squared)
+    end = squared * (c + 0.5) + mu * sqrt(c * (c + 1) * squared + 80)
+    return end, min(squared / (end + squared / 2 + 2), mu / 2)
