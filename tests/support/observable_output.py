@@ -56,7 +56,7 @@ def parse_once() -> Iterator[None]:
         found = known[text][1]
         if isinstance(found, DiscreetError):
             raise found
-        return found
+        return found.copy()  # a query is read from a tree of its own: reading may change it
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parser, "_parse_select", find)
