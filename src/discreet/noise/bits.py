@@ -148,10 +148,11 @@ ProbabilityBounds: TypeAlias = Callable[[int], tuple[int, int]]
 CHUNK_SIZE = 1 << 13
 """Draws settled at once: a few arrays of this length stay in the processor's cache, and bound the memory."""
 
-BLOCK_SIZE = 1 << 17
-"""The same for samplers that work in a `Workspace`: only operations of some 20 µs and more run side by side on threads."""
+BLOCK_SIZE = 1 << 18
+"""The same for samplers that work in a `Workspace`. Threads may wait for each other at the end of every array operation, so
+each takes some 100 µs."""
 
-SPAN_SIZE = 1 << 18
+SPAN_SIZE = 1 << 19
 """Draws of a long array that have a keystream of their own: some milliseconds of work, for which a thread is worthwhile."""
 
 MAX_SCALAR_DRAWS = 2
