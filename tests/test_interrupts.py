@@ -16,6 +16,7 @@ from discreet.engines.duckdb import connection as connections
 from discreet.engines.duckdb.connection import list_tables, open_database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import raise_interrupts
+from discreet.session import preparing
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
 from tests.support import console
@@ -164,6 +165,30 @@ def test_an_interrupted_command_says_that_nothing_was_written(tmp_path: Path, mo
         assert done.stderr == "discreet: Interrupted. Nothing was written.\n"
         assert [each.name for each in tmp_path.iterdir()] == ["people.csv"]
     assert after > 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_ended_leaves_nothing_either(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "people.csv").write_text("id,dept\n1,a\n2,b\n", encoding="utf-8")
+    written = preparing._write
+
+    def end(*given: Any) -> None:
+        assert len(list(tmp_path.iterdir())) == 2
+        signal.raise_signal(number)
+        written(*given)
+
+    monkeypatch.setattr(preparing, "_write", end)
+    done = console.run("prepare", tmp_path / "people.csv", "--unit", "id")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "discreet: Interrupted. Nothing was written.\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["people.csv"]
+    assert signal.getsignal(number) is signal.SIG_DFL
+    signal.signal(number, signal.SIG_IGN)  # as nohup does
+    try:
+        assert console.run("prepare", tmp_path / "people.csv", "--unit", "id").returncode == 0
+    finally:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def test_an_interrupted_query_ends_with_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

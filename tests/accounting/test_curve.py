@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import exp, inf, log, sqrt
 
+import mpmath
 import pytest
 
 from discreet._numbers import Bounds
@@ -319,6 +320,25 @@ def test_many_gaussians_with_little_noise(times: int) -> None:
     assert found.lower <= truth.upper * (1 + 1e-12)
     assert found.upper >= truth.lower * (1 - 1e-12)
     assert found.width <= 1e-9 * found.upper
+
+
+@pytest.mark.parametrize("exponent", [300, 301, 305])
+@pytest.mark.parametrize("sigma", [Fraction(1, 10), Fraction(1), Fraction(30)])
+def test_gaussians_at_a_delta_near_the_smallest_double(sigma: Fraction, exponent: int) -> None:
+    found = epsilon(gaussian(sigma), Fraction(1, 10**exponent))
+    truth = oracle_epsilon(1 / sigma, Fraction(1, 10**exponent))
+    assert found.lower <= truth <= found.upper <= found.lower * (1 + 1e-4)
+
+
+def oracle_epsilon(mu: Fraction, target: Fraction) -> float:
+    """The ε of δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), by bisection with 40 digits."""
+    mpf, ncdf = mpmath.mpf, mpmath.ncdf
+    m, goal, low, high = mpf(mu.numerator) / mu.denominator, mpf(target.numerator) / target.denominator, mpf(0), mpf(10**6)
+    for _ in range(120):
+        eps = (low + high) / 2
+        is_below = ncdf(m / 2 - eps / m) - mpmath.exp(eps) * ncdf(-m / 2 - eps / m) > goal
+        low, high = (eps, high) if is_below else (low, eps)
+    return float(low)
 
 
 @pytest.mark.parametrize(

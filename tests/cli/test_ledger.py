@@ -63,6 +63,13 @@ def test_exit_codes(folder: Path) -> None:
     assert json.loads(broken.stdout)["holds"] is False
 
 
+def test_a_key_without_a_head_is_a_mistake(folder: Path) -> None:
+    make_small_ledger(folder / "l").close()
+    refused = run("ledger", "check", folder / "l", "--key", "abc")
+    assert refused.returncode == 2
+    assert "there is no head to verify with it" in refused.stderr
+
+
 def test_a_ledger_in_postgres(database: str, folder: Path) -> None:
     assert run("ledger", "open", database, "--account", "hr", "--epsilon", 2).returncode == 0
     assert "ε = 2 of 2 remaining" in run("budget", database).stdout

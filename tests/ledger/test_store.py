@@ -55,6 +55,14 @@ def test_a_ledger_that_is_missing_is_not_made_unless_asked_for(location: str) ->
     open_ledger(location).close()
 
 
+@pytest.mark.parametrize("given", [None, 5, b"hr.ledger"])
+def test_only_a_path_or_an_address_is_a_location(given: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadParameter, match="not a path or an address"):
+        open_ledger(given, create=True)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_committed_is_there_for_others_and_after_closing(location: str) -> None:
     one, other = open_empty_store(location), open_ledger(location).store
     with one.write_transaction() as transaction:

@@ -120,6 +120,14 @@ def test_a_wrong_source_or_unit_is_said_before_an_output_that_exists(tmp_path: P
             prepare(given, unit=unit, output=output)
 
 
+def test_a_column_of_a_type_that_cannot_be_read_is_said_to_be_one(tmp_path: Path) -> None:
+    duckdb.sql(f"COPY (SELECT 1 AS id, NULL AS none, [1] AS list FROM range(3)) TO '{tmp_path / 'people.parquet'}'")
+    for unit in ("none", "list"):
+        for call in (prepare, lambda source, unit: connect(source, unit=unit, epsilon=1)):
+            with pytest.raises(BadParameter, match=r"of a type that cannot be read\. Store it .* take one of id"):
+                call(tmp_path / "people.parquet", unit=unit)
+
+
 def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_people(tmp_path / "people.parquet")
     file = prepare(source, unit="id")

@@ -120,7 +120,8 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
         print_styled(
             "No ε holds without a δ: Gaussian noise, partition selection and (ε, δ) claims need one. Give --delta 1e-6."
             if target == 0
-            else "No ε holds at this δ: the δ of claims and of partition selection alone exceeds it. Give a larger --delta."
+            else "No ε holds at this δ: the δ of claims, partition selection and bounded noise (a binomial) alone exceeds "
+            "it. Give a larger --delta."
         )
     if plot:
         print_styled(f"Picture written to {plot}.")

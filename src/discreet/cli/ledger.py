@@ -96,6 +96,10 @@ def ledger_check(
     from discreet.ledger.keys import read_public_key
     from discreet.ledger.verify import find_divergence
 
+    if key is not None and head is None:
+        raise BadParameter(
+            "--key", repr(key), "there is no head to verify with it", "add --head head.json, or leave --key out"
+        )
     opened = open_ledger(place)
     earlier = None if since is None else read_checkpoint(Path(since))
     report = check_ledger(opened, earlier)

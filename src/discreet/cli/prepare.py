@@ -1,6 +1,10 @@
 """`discreet prepare`: write a table once, in a form that answers queries in less time."""
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from shlex import quote
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -53,7 +57,7 @@ def prepare(
     from discreet.session.preparing import prepare_source
 
     try:
-        with explain_to_owner(), show_progress("preparing …") as on_progress:
+        with _interrupt_when_ended(), explain_to_owner(), show_progress("preparing …") as on_progress:
             ranked = None if group_by is None else split_list(group_by, "--group-by", "dept,city")
             file, table = prepare_source(options, output, ranked, force, on_progress)
     except KeyboardInterrupt as interrupt:
@@ -68,3 +72,20 @@ def prepare(
         f"Wrote {name} with the table {table.name}, which only you can read. Ask it as you ask the source: "
         f"discreet ask {name} …"
     )
+
+
+@contextmanager
+def _interrupt_when_ended() -> Iterator[None]:
+    """Take the end of the terminal or of the machine for Ctrl-C, so that no part of the copy stays behind. A signal that was
+    ignored, as by nohup, still is."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
+    before = {number: signal.signal(number, interrupt) for number in numbers if signal.getsignal(number) is signal.SIG_DFL}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -47,10 +47,13 @@ def open_ledger(location: str | PathLike[str], *, create: bool = False) -> "disc
         create: make the ledger there if it is missing.
 
     Raises:
+        BadParameter: if the location is neither a path nor an address.
         LedgerUnavailable: if there is no ledger, or it cannot be opened.
     """
     from discreet.ledger.chain import Ledger
 
+    if not isinstance(location, str | PathLike):
+        raise BadParameter("ledger", f"of type {type(location).__name__}", "not a path or an address", 'give "hr.ledger"')
     return Ledger(_find_opener(str(location))(str(location), create))
 
 

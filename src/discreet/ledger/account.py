@@ -73,7 +73,10 @@ class AccountState:
         """Return the account. Raise `BadParameter` if its parent has another currency."""
         if self.parent is not None and self.parent.budget.currency != self.budget.currency:
             raise BadParameter(
-                "parent", repr(self.parent.name), "it has another currency", "open the child in its parent's currency"
+                "parent",
+                repr(self.parent.name),
+                f"it is kept in {self.parent.budget.currency.name}, and this account in {self.budget.currency.name}",
+                "open the child in its parent's currency",
             )
         return self
 

@@ -173,7 +173,9 @@ class TrainingPlan:
         found = {
             "sigma": f"Use σ = {format_decimal(self.exact_sigma)}: noise of standard deviation σ·C on the sum of gradients "
             "clipped to the norm C.",
-            "epsilon": f"This run costs ε = {format_up(self.epsilon)}.",
+            "epsilon": "No finite ε is proven for this run."
+            if self.epsilon == inf
+            else f"This run costs ε = {format_up(self.epsilon)}.",
             "steps": f"{self.steps:,} steps fit, which are {float(self.epochs):.5g} epochs.",
         }
         return [

@@ -117,7 +117,8 @@ def open_source(options: SourceOptions, output: str | None = None) -> Source:
     columns, auto_bounds = _declare_columns(options, declared, inferred=inferred)
     if unit is None:
         raise missing_unit()
-    unit_columns = [check_column(name, columns, "unit") for name in parse_unit(unit)]
+    unread = engine.names.difference(columns) if policy is None and preparation is None else ()
+    unit_columns = [check_column(name, columns, "unit", unread) for name in parse_unit(unit)]
     if not unit_columns:
         refuse_row_column(engine.names)
     public = policy_public | dict(_check_mapping(options.public, "public", 'public={"cities": "cities.csv"}'))
@@ -348,7 +349,11 @@ def _check_mapping(value: Any, option: str, example: str) -> Mapping[str, Any]:
     return value
 
 
-def check_column(name: str, columns: Mapping[str, Any], option: str) -> str:
+def check_column(name: str, columns: Mapping[str, Any], option: str, unread: Collection[str] = ()) -> str:
+    """Return the name of a column, if it is one; `unread` are those of a type that cannot be read."""
+    if name in unread:
+        hint = "store it as a text or an integer" + (f", or take one of {_list_names(columns)}" if columns else "")
+        raise BadParameter(option, repr(name), "a column of a type that cannot be read", hint)
     if not isinstance(name, str) or name not in columns:
         near = _suggest_column(name, columns)
         hint = f"did you mean {near!r}?" if near is not None else f"take one of {_list_names(columns)}"

@@ -513,10 +513,12 @@ def _explain_refusal(draft: _Draft) -> QueryRefused:
                 return QueryRefused(f"budget.epsilon: {refusal.reason} ({column.query.toml_key()})", hint)
     if all(draft.free):
         return QueryRefused(f"budget.epsilon is too small for any answer to {names}", "raise it, or ask for less")
-    return QueryRefused(
+    refused = QueryRefused(
         f"The target errors cost {describe_shortfall(draft.skeleton)}; nothing remains for {names}",
         "raise the budget, allow larger errors, or leave these queries out",
     )
+    refused.see = "docs/publishing.md#the-dry-run"
+    return refused
 
 
 def describe_shortfall(plan: WorkloadPlan) -> str:

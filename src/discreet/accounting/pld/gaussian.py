@@ -218,7 +218,7 @@ def guess_gaussian_epsilon(mu: float, delta: float) -> float:
     not up to it."""
     from scipy.special import erfcx
 
-    if not 1e-100 < mu < 1e100 or delta < 1e-300:
+    if not 1e-100 < mu < 1e100 or delta <= 0:
         return inf
     eps = mu * mu / 2  # where the loss has its median: erfcx is far from its overflow
     for _ in range(60):
