@@ -277,11 +277,15 @@ class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
     branches: tuple[Event, ...]
 
 
-class Group(PrivacyEvent, frozen=True, tag="Group"):
-    """Group privacy: an event between data sets that differ in up to `size` units, each of which only one of them has."""
+class Group(PrivacyEvent, frozen=True, tag="Group", omit_defaults=True):
+    """Group privacy: an event between data sets that differ in up to `size` units, each of which only one of them has.
+
+    `replaced` says that each of them has at most `size` − 1 of these units: of two, one is replaced by the other.
+    """
 
     event: Event = msgspec.field(name="loss")
     size: int
+    replaced: bool = False
 
 
 class Subsampled(PrivacyEvent, frozen=True, tag="Subsampled"):

@@ -1,12 +1,19 @@
 """Which neighbours a rewriting covers: groups of samples, replaced units in samples, partitions chosen after answers."""
 
 from fractions import Fraction
-from math import exp
+from math import exp, log
 
 import pytest
 
 from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.neighbours import to_replace_neighbours
+from discreet.accounting.pure import pure
+from discreet.accounting.renyi import renyi
 from discreet.accounting.rewrite import GroupShape, rewrite_group
+from discreet.accounting.running import RunningTotal
+from discreet.accounting.selection import NegativeBinomialRuns, Selection
+from discreet.accounting.tcdp import tcdp
+from discreet.accounting.zcdp import zcdp
 from discreet.events import (
     Claim,
     DiscreteLaplaceEvent,
@@ -16,6 +23,7 @@ from discreet.events import (
     Subsampled,
     compose,
     group,
+    shuffle,
 )
 from discreet.units import to_sensitivity
 from tests.support import neighbour_oracle as oracle
@@ -109,3 +117,52 @@ def test_a_group_of_a_pure_claim_is_discrete_laplace_noise() -> None:
     assert found.width < 1e-9
     chain = oracle.Private(eps, Fraction(0)).every(2, 0)
     assert oracle.worst([chain], 0.0) == pytest.approx(1 - exp(-1), abs=1e-12)
+
+
+def test_a_shuffled_event_makes_neighbours_replace_a_unit_too() -> None:
+    """The case above: every guarantee, also of a running total and of a selection, and in either order."""
+    noise, rate = laplace(Fraction(2)), Fraction(4, 5)
+    mass = {k: (1 - exp(-0.5)) / (1 + exp(-0.5)) * exp(-abs(k) / 2) for k in range(-202, 203)}
+    p, q = ([float(1 - rate) * mass[k] + float(rate) * mass[k - by] for k in range(-200, 201)] for by in (1, -1))
+    truth = max(log(a / b) for a, b in zip(p, q, strict=True))
+    square = log(sum(a * a / b for a, b in zip(p, q, strict=True)))
+    shuffled, sample = shuffle(RandomizedResponseEvent(Fraction(5, 10) + Fraction(1, 10**9), 2), 10), Subsampled(noise, rate)
+    for event in (compose(sample, shuffled), compose(shuffled, sample)):
+        found = epsilon(event, 0)
+        assert found.lower <= truth <= found.upper < 1.06 * truth
+        assert epsilon(event, 1e-6).upper <= found.upper
+        assert pure(event) >= truth
+        assert renyi(event, 2) >= square
+        assert 2 * zcdp(event) >= square
+        assert tcdp(event, 3) * 2 >= square
+        assert delta(event, truth / 2).lower <= sum(max(0.0, a - exp(truth / 2) * b) for a, b in zip(p, q, strict=True))
+    for first, second in ((sample, shuffled), (shuffled, sample)):
+        total = RunningTotal.for_delta(1e-6).append(first).append(second)
+        assert total.epsilon().upper == epsilon(compose(first, second), 1e-6).upper
+    runs = NegativeBinomialRuns()
+    assert Selection(sample, shuffled, runs=runs).renyi(2) > Selection(sample, runs=runs).renyi(2)
+
+
+def test_to_replace_neighbours_changes_nothing_twice() -> None:
+    replaces = SampledWithoutReplacement(laplace(Fraction(2)), Fraction(1, 2))
+    for event in EVERY.values():
+        once = to_replace_neighbours(compose(event, replaces))
+        assert to_replace_neighbours(once) == once
+        assert all(pure(part) <= pure(once) for part, _ in once.parts)
+
+
+def test_one_of_equal_branches_or_two_change_where_a_unit_is_replaced() -> None:
+    """A unit that leaves a branch and enters another changes both by one, however many there are."""
+    branch, replaces = (
+        laplace(Fraction(1)),
+        SampledWithoutReplacement(Claim(Fraction(1, 10**9), Fraction(0)), Fraction(1, 2)),
+    )
+    mass = {k: (1 - exp(-1)) / (1 + exp(-1)) * exp(-abs(k)) for k in range(-42, 43)}
+    pairs = [(mass[a - 1] * mass[b], mass[a] * mass[b - 1]) for a in range(-40, 41) for b in range(-40, 41)]
+    for many in (2, 30):
+        event = compose(Parallel((branch,) * many), replaces)
+        for at in (0.0, 1.0, 1.5):
+            assert sum(max(0.0, a - exp(at) * b) for a, b in pairs) <= delta(event, at).upper
+        assert 2 <= epsilon(event, 0).upper < 2.1
+    nested = Parallel((compose(branch, replaces), branch))
+    assert pure(nested) >= 2

@@ -11,8 +11,11 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
+import msgspec
+
 from discreet._numbers import ceil_float, to_rational
 from discreet.accounting.elementary import probability_of_any, singleton_probability
+from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.pure import amplify, pure
 from discreet.accounting.rewrite import group_delta, push_group
 from discreet.events import (
@@ -86,6 +89,7 @@ def split_delta(event: Event) -> tuple[Event, Fraction]:
     (Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), Fraction(1, 1000))
     """
     check_event(event)
+    event = to_replace_neighbours(event)
     match event:
         case Claim(epsilon=epsilon, delta=delta):
             return Claim(epsilon, Fraction(0)), min(Fraction(1), delta)
@@ -138,7 +142,7 @@ def _split_group(event: Group) -> tuple[Event, Fraction]:
         return split_delta(inner)
     core, delta = split_delta(inner.event)
     if delta == 0:
-        return Group(core, inner.size), delta
+        return msgspec.structs.replace(inner, event=core), delta
     epsilon = pure(core)
     if epsilon == inf:  # no group rule is proven for a δ beside an unbounded core
         return NO_EVENT, Fraction(1)

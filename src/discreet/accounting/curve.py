@@ -53,13 +53,14 @@ from discreet.accounting.contour import (
 )
 from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_sided, list_directions
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
+from discreet.accounting.neighbours import has_replacement
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
 from discreet.accounting.pld.discrete import DiscretePld, convolve
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
 from discreet.accounting.pure import pure
-from discreet.accounting.rewrite import find_attained_event, has_replacement, list_alternatives
+from discreet.accounting.rewrite import list_alternatives, list_attained_events
 from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_outcomes
 from discreet.accounting.shuffle_pairs import bound_delta as bound_shuffled_delta
 from discreet.accounting.shuffle_pairs import bound_epsilon as bound_shuffled_epsilon
@@ -116,6 +117,8 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
         return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
     if _is_narrow(found):
         return found
+    if ceil_float(pure(event)) <= point:
+        return Bounds(0.0, 0.0)
     if (many := find_triangle_rounds(event)) is not None and point < inf:
         return _raise_lower_end(found, max(_finite_delta(parts, point, _ROUGH)[0] for parts in many.list_parts()))
     rounds = find_switched_rounds(event)
@@ -136,6 +139,17 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
         raise BadParameter(
             "delta", format_rational(target), "must lie between 0 and 1", "give a probability, for example 1e-6"
         )
+    found = _epsilon(event, target, rtol)
+    if target > 0 and not isinstance(event, Shuffled) and _is_narrow(found):
+        return found
+    # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs; and where bounds
+    # that only dominate are composed, as those of groups of samples, they may cost more than all that was ever possible.
+    most = ceil_float(pure(event))
+    return Bounds(min(found.lower, most), min(found.upper, most))
+
+
+def _epsilon(event: Event, target: Fraction, rtol: float) -> Bounds:
+    """The same from the curve alone."""
     found = _maximise(
         event,
         rtol,
@@ -150,13 +164,9 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
         tried = (_epsilon_of_parts(parts, (0.0, 0.0), target, _ROUGH, None) for parts in many.list_parts())
         return _raise_lower_end(found, max(low for low, _ in tried))
     rounds = find_switched_rounds(event) if is_open else None
-    if rounds is not None:
-        return _raise_lower_end(found, rounds.find_epsilon(ceil_float(target), (found.lower, found.upper)))
-    if target > 0 and not isinstance(event, Shuffled):
+    if rounds is None:
         return found
-    # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs.
-    most = ceil_float(pure(event))
-    return Bounds(min(found.lower, most), min(found.upper, most))
+    return _raise_lower_end(found, rounds.find_epsilon(ceil_float(target), (found.lower, found.upper)))
 
 
 def bound_dominating_delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds | None:
@@ -286,7 +296,7 @@ def _maximise(
     if not 0 < rtol < 1:
         raise BadParameter("rtol", rtol, "must lie strictly between 0 and 1", "give for example 1e-6")
     tolerance = max(float(rtol), 1e-12)
-    attained = find_attained_event(event)
+    attained, *others = list_attained_events(event)
 
     def find(source: Event, ends: Ends, tolerance: float) -> Interval:
         try:
@@ -305,10 +315,10 @@ def _maximise(
             return trivial
         return max(one[0] for one in found), max(one[1] for one in found)
 
-    if attained == event or list_alternatives(attained) == list_alternatives(event):
+    if not others and (attained == event or list_alternatives(attained) == list_alternatives(event)):
         low, high = find(event, Ends(low=True, high=True), tolerance)
         return Bounds(min(high, low), high)
-    low = find(attained, Ends(low=True, high=False), tolerance)[0]
+    low = max(find(one, Ends(low=True, high=False), tolerance)[0] for one in (attained, *others))
     rougher = max(tolerance, _ROUGH) if has_replacement(event) else tolerance
     high = find(event, Ends(low=False, high=True), rougher)[1]
     if rougher > tolerance and high - low < 16 * rougher * high:

@@ -20,6 +20,7 @@ from typing import assert_never
 
 from discreet._numbers import floor_float, nearest_float, smallest_where, sqrt_up, to_rational
 from discreet.accounting.elementary import PRECISION, exp_bounds, log_bounds
+from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.pure import amplify, pure
 from discreet.accounting.rewrite import push_group
 from discreet.events import (
@@ -69,6 +70,7 @@ def gdp(event: Event) -> Fraction | float:
 def mu_squared(event: Event) -> Fraction | float:
     """μ², which adds up under composition and stays rational for Gaussians."""
     check_event(event)
+    event = to_replace_neighbours(event)
     match event:
         case GaussianEvent(sigma=sigma, sensitivity=sensitivity):
             return sensitivity.l2_squared / sigma**2  # [DRS22, Thm 2.7]

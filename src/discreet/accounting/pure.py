@@ -8,6 +8,7 @@ from typing import assert_never
 
 from discreet._numbers import to_rational
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
+from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.events import (
     BinomialEvent,
     Claim,
@@ -42,6 +43,7 @@ def pure(event: Event) -> Fraction | float:
     Fraction(1, 10)
     """
     check_event(event)
+    event = to_replace_neighbours(event)
     match event:
         case (
             LaplaceEvent(scale=scale, sensitivity=sensitivity)

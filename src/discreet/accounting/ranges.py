@@ -195,6 +195,7 @@ def _unit_kink(x: Floats) -> tuple[Floats, Floats]:
 _SAMPLED_WORK = 1e8  # products: about a tenth of a second
 _MOST_SAMPLED_CELLS = 160
 _ONE_THREAD = 1 << 17  # products of one multiplication that OpenBLAS leaves to one thread
+_MOST_X = 700.0  # e^x stays a double
 _TRIED = 1200  # u that bounds from below try, in all rounds together
 
 
@@ -226,7 +227,7 @@ class SampledRange:
         if self.step == 0 or not isfinite(at):
             return 0.0, 1.0
         (inside,), (outside,) = self._lines(at, 0) if self.removed else (np.zeros(1), np.zeros(1))
-        return max(0.0, float(inside - outside * exp(at)) - 1e-13), min(1.0, float(self._values(at, 0)[0]))
+        return max(0.0, float(inside - outside * exp(min(at, _MOST_X))) - 1e-13), min(1.0, float(self._values(at, 0)[0]))
 
     def bound_epsilon(self, target: float, guess: Interval) -> Interval:
         """ε at δ = `target`, which lies in the interval `guess`: where the chords of the upper values, or the lines, meet
@@ -243,7 +244,7 @@ class SampledRange:
         chord = np.expm1(h * share) / expm1(h)  # the share of e^{x₁} in e^x
         above = np.multiply.outer(high[:-1], 1 - chord) + np.multiply.outer(high[1:], chord)
         fine = np.add.outer(guess[0] + h * np.arange(count), h * share)
-        below = inside[:-1, None] * (1 - 1e-12) - outside[:-1, None] * np.exp(fine) * (1 + 1e-12)
+        below = inside[:-1, None] * (1 - 1e-12) - outside[:-1, None] * np.exp(np.minimum(fine, _MOST_X)) * (1 + 1e-12)
         over, under = fine[above * (1 + 1e-12) <= target], fine[below > target]
         return (
             max(guess[0], float(under.max()) * (1 - 1e-12) if under.size else 0.0),
@@ -263,6 +264,8 @@ class SampledRange:
         move = np.floor(-loss / h).astype(np.int64)  # to the lattice point below x − loss
         left, right = int(-move.min()), int(move.max()) + 1
         x = first + h * np.arange(-left * self.times, count + right * self.times + 1)
+        if x[-1] > _MOST_X:
+            return np.zeros(count + 1), np.zeros(count + 1)  # never above V
         chances = np.stack([inner, outer], axis=-1)[..., None]
         at = np.exp(-loss)
         lines = _kink_lines(x)

@@ -39,6 +39,7 @@ from typing import assert_never
 from discreet._numbers import Number, ceil_float, check_probability, to_rational
 from discreet.accounting.conversions import epsilon_from_rdp, epsilon_from_rdp_classic
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds, tanh_half_up
+from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.pure import amplify, pure, response_epsilon
 from discreet.accounting.rewrite import push_group
 from discreet.accounting.zcdp import zcdp
@@ -94,7 +95,7 @@ def renyi(event: Event, order: Number) -> Fraction | float:
     exact = to_rational(order, "order")
     if exact <= 1:
         raise BadParameter("order", order, "must exceed 1", "take an order above 1, or infinity for pure ε")
-    return _renyi(event, exact)
+    return _renyi(to_replace_neighbours(event), exact)
 
 
 def _renyi(event: Event, order: Fraction) -> Fraction | float:

@@ -15,6 +15,7 @@ was chosen after seeing them. So in a composition a `Parallel` stays a part of i
 once; only alone it is as many alternatives.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
 from fractions import Fraction
@@ -33,6 +34,7 @@ from discreet.accounting.elementary import (
     singleton_probability,
     sqrt_down,
 )
+from discreet.accounting.neighbours import has_replacement, to_replace_neighbours
 from discreet.accounting.pure import pure
 from discreet.events import (
     NO_EVENT,
@@ -201,7 +203,7 @@ def list_alternatives(event: Event) -> tuple[Composition, ...]:
     """
     if isinstance(event, Composition) and not any(isinstance(part, _NESTED) for part, _ in event.parts):
         return (event,)
-    event = to_replace_neighbours(event) if has_replacement(event) else event
+    event = to_replace_neighbours(event)
     match event:
         case Group(event=inner, size=size) if size > 1:
             # Who the units are is settled before the first answer: either they are all on one side or they are not.
@@ -222,8 +224,9 @@ def _list_alternatives(event: Event) -> tuple[Composition, ...]:
         case Parallel(branches=branches):
             # One unit is in one branch only, so one branch changes.
             return _deduplicate(choice for branch in branches for choice in _list_alternatives(branch))
-        case Group(event=inner, size=size):
-            return _list_alternatives(rewrite_group(inner, size) if size > 1 else inner)
+        case Group(event=inner, size=size, replaced=replaced):
+            units = GroupShape.TWO_SIDED if replaced else GroupShape.ANY
+            return _list_alternatives(rewrite_group(inner, size, units) if size > 1 else inner)
         case Memoised():
             return _list_alternatives(event.unconditional)
         case Subsampled(event=inner, rate=rate):
@@ -234,48 +237,6 @@ def _list_alternatives(event: Event) -> tuple[Composition, ...]:
             )
         case _:
             return (compose(event),)
-
-
-def has_replacement(event: Event) -> bool:
-    """Whether a sample without replacement or a shuffled event is part of this, so that neighbours replace a unit."""
-    match event:
-        case Shuffled():
-            return True
-        case Memoised():
-            return has_replacement(event.unconditional)
-        case SampledWithoutReplacement(event=inner, rate=rate):
-            return rate < 1 or has_replacement(inner)
-        case Composition(parts=parts):
-            return any(has_replacement(part) for part, _ in parts)
-        case Parallel(branches=branches):
-            return any(has_replacement(branch) for branch in branches)
-        case Group(event=inner) | Subsampled(event=inner):
-            return has_replacement(inner)
-        case _:
-            return False
-
-
-def to_replace_neighbours(event: Event) -> Event:
-    """The same where neighbours replace a unit: a Poisson sample then compares (1 − q)R + qP with (1 − q)R + qP', as a
-    sample without replacement at that rate does; one direction of add or remove is too little.
-
-    What a Poisson sample holds is stated for a unit that is added or removed. To replace one is to remove it and to add
-    another, so P and P' are a group of two apart."""
-    match event:
-        case Composition(parts=parts):
-            return compose(*(repeat(to_replace_neighbours(part), times) for part, times in parts))
-        case Parallel(branches=branches):
-            return Parallel(tuple(to_replace_neighbours(branch) for branch in branches))
-        case Group(event=inner, size=size):
-            return Group(to_replace_neighbours(inner), size)
-        case Memoised():
-            return to_replace_neighbours(event.unconditional)
-        case Subsampled(event=inner, rate=rate):
-            return SampledWithoutReplacement(Group(to_replace_neighbours(inner), 2), rate)
-        case SampledWithoutReplacement(event=inner, rate=rate):
-            return SampledWithoutReplacement(to_replace_neighbours(inner), rate)
-        case _:
-            return event
 
 
 def _merge_alternatives(options: tuple[Composition, ...]) -> Composition:
@@ -344,8 +305,10 @@ def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -
         case Composition(parts=parts):
             return compose(*(repeat(rewrite_group(part, size, units), times) for part, times in parts))
         case Parallel(branches=branches):
-            # They may sit in different branches, where each sees fewer of them: of those on one side still one side.
-            return compose(*(rewrite_group(branch, size, units) for branch in branches))
+            # They may sit in different branches, where each sees fewer of them: of those on one side still one side. Of
+            # equal branches at most `size` have any.
+            found = ((rewrite_group(branch, size, units), count) for branch, count in Counter(branches).items())
+            return compose(*(repeat(one, min(size, count)) for one, count in found))
         case Group(event=inner, size=more):
             return rewrite_group(inner, size * more, units)
         case Subsampled(event=inner, rate=rate) if units is GroupShape.ONE_SIDED:
@@ -424,6 +387,25 @@ def find_attained_event(event: Event) -> Event:
             return _find_attained_selection(event)
         case _:
             return event
+
+
+def list_attained_events(event: Event) -> tuple[Event, ...]:
+    """Events each of which bounds the curve from below. Where neighbours that replace a unit change what this event is, only
+    some of its parts are among them: a unit that no part notices may take the place of another, so what is stated for
+    neighbours that add or remove one is attained, but perhaps not together with what is stated for those that replace one.
+    """
+    attained = find_attained_event(event)
+    if to_replace_neighbours(attained) == attained:
+        return (attained,)
+    match attained:
+        case Parallel(branches=branches):
+            return tuple(one for branch in dict.fromkeys(branches) for one in list_attained_events(branch))
+        case Composition(parts=parts):
+            kinds = [[(part, times) for part, times in parts if has_replacement(part) is kind] for kind in (False, True)]
+            found = (compose(*(repeat(part, times) for part, times in kind)) for kind in kinds)
+            return tuple(one for one in found if to_replace_neighbours(one) == one) or (NO_EVENT,)
+        case _:
+            return (NO_EVENT,)
 
 
 def _find_attained_by_group(event: Event, size: int) -> Event:

@@ -23,6 +23,7 @@ from discreet.accounting.contour import (
 )
 from discreet.accounting.curve import epsilon
 from discreet.accounting.dominating_pairs import Direction, build_direction, has_two_directions
+from discreet.accounting.neighbours import has_replacement
 from discreet.accounting.pld import Interval
 from discreet.accounting.rewrite import find_attained_event, list_alternatives
 from discreet.events import Composition, Event, compose, repeat
@@ -111,7 +112,7 @@ class RunningTotal:
         runs = repeat(event, times)
         events = (*self.events, runs)
         choice, *others = list_alternatives(runs)
-        if others or not self.is_incremental or find_attained_event(runs) != runs:
+        if has_replacement(runs) or others or not self.is_incremental or find_attained_event(runs) != runs:
             return replace(self, events=events, is_incremental=False)
         more = build_direction(choice, removed=True)
         if more.dominated_by is not None:

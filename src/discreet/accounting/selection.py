@@ -52,6 +52,7 @@ from discreet._numbers import (
 )
 from discreet.accounting.conversions import epsilon_from_rdp
 from discreet.accounting.elementary import exp_bounds, exp_neg_bounds, log_bounds
+from discreet.accounting.neighbours import to_common_neighbours
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import ORDERS, BestOrder, renyi
 from discreet.errors import BadParameter
@@ -148,7 +149,7 @@ class Selection:
         if not isinstance(runs, NegativeBinomialRuns | PoissonRuns):
             hint = "give NegativeBinomialRuns(eta, gamma) or PoissonRuns(mean)"
             raise BadParameter("runs", f"of type {type(runs).__name__}", "not a distribution of K", hint)
-        object.__setattr__(self, "events", tuple(dict.fromkeys(events)))
+        object.__setattr__(self, "events", tuple(dict.fromkeys(to_common_neighbours(events))))
         object.__setattr__(self, "runs", runs)
 
     def renyi(self, order: Number) -> Fraction | float:

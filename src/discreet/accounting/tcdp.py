@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import ceil, inf, log
 
 from discreet._numbers import Number, ceil_float, to_rational
+from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
@@ -40,7 +41,7 @@ def tcdp(event: Event, omega: Number, step: Fraction = ORDER_RATIO) -> Fraction 
     top = to_rational(omega, "omega")
     if top <= 1:
         raise BadParameter("omega", omega, "must exceed 1", "take an omega above 1, or infinity for zCDP")
-    return _tcdp(event, top, step)
+    return _tcdp(to_replace_neighbours(event), top, step)
 
 
 def _tcdp(event: Event, omega: Fraction, step: Fraction) -> Fraction | float:

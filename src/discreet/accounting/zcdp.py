@@ -9,6 +9,7 @@ from typing import assert_never
 
 from discreet._numbers import to_rational
 from discreet.accounting.elementary import exp_neg_bounds, tanh_half_up
+from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.pure import amplify, pure
 from discreet.events import (
     BinomialEvent,
@@ -45,6 +46,7 @@ def zcdp(event: Event) -> Fraction | float:
     Fraction(1, 200)
     """
     check_event(event)
+    event = to_replace_neighbours(event)
     match event:
         case (
             GaussianEvent(sigma=sigma, sensitivity=sensitivity) | DiscreteGaussianEvent(sigma=sigma, sensitivity=sensitivity)
