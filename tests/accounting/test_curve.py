@@ -300,6 +300,19 @@ def test_a_claim_at_its_own_delta_costs_its_epsilon() -> None:
     assert 0.999 < above.lower <= above.upper <= found.upper
 
 
+@pytest.mark.parametrize("chosen", [ExponentialEvent(HALF), PermuteAndFlipEvent(HALF)], ids=repr)
+@pytest.mark.parametrize("others", [(), (LaplaceEvent(Fraction(2), ONE),)], ids=len)
+def test_claims_at_their_own_delta_beside_choices_cost_the_sum(chosen: Event, others: tuple[Event, ...]) -> None:
+    """Both are known from above only. Mutant: a δ that is less by a part in 10³⁰ still has no ε."""
+    for small in (Fraction(1, 10**6), Fraction(1, 3), Fraction(1, 7) ** 9):
+        event = compose(Claim(Fraction(1), small), Claim(HALF, small), repeat(chosen, 3), *others)
+        total = 1 - (1 - small) ** 2
+        found = epsilon(event, total)
+        sum_of_all = 3.0 + 0.5 * len(others)
+        assert 0.7 * sum_of_all < found.lower <= found.upper <= sum_of_all * (1 + 1e-12)
+        assert epsilon(event, total * (1 - Fraction(1, 10**30))).upper == inf
+
+
 def test_two_claims_at_their_exact_total_cost_the_sum() -> None:
     two = 2 * Claim(Fraction(1), Fraction(1, 1000)) + Claim(Fraction(3), Fraction(0))
     found = epsilon(two, 1 - Fraction(999, 1000) ** 2)

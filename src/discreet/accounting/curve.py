@@ -77,6 +77,7 @@ from discreet.events import (
     Composition,
     DiscreteLaplaceEvent,
     Event,
+    ExponentialEvent,
     GaussianEvent,
     Group,
     LaplaceEvent,
@@ -423,8 +424,9 @@ def _epsilon_upper_bound(bound: UpperBound, exact: Fraction, rtol: float, choice
             return 0.0
         found = chernoff_epsilon(bound.parts, target - mass * (1 + 2**-50)) if target > mass * (1 + 2**-49) else inf
         return min(found, bound_pure_epsilon(bound.parts)[1]) if mass == 0 else found
-    known = choice if isfinite(bound.log_finite_mass) else None
-    return _epsilon_of_parts(bound.parts, (mass, mass), exact, rtol, known)[1]
+    # The mass is rounded up: at a δ a few roundings below it, and of claims at their δ itself, the exact one decides.
+    known = choice if isfinite(bound.log_finite_mass) and not bound.is_cut else None
+    return _epsilon_of_parts(bound.parts, (mass * (1 - 64 * EPS), mass), exact, rtol, known)[1]
 
 
 def _epsilon_of_parts(
@@ -469,7 +471,7 @@ def compute_infinity_mass(choice: Composition) -> Fraction | None:
                 if times > _MAX_EXACT_CLAIMS or finite.denominator.bit_length() > 1 << 14:
                     return None
                 finite *= (1 - delta) ** times
-            case LaplaceEvent() | DiscreteLaplaceEvent() | GaussianEvent() | PermuteAndFlipEvent():
+            case LaplaceEvent() | DiscreteLaplaceEvent() | GaussianEvent() | PermuteAndFlipEvent() | ExponentialEvent():
                 pass
             case _:
                 return None
