@@ -389,6 +389,14 @@ def test_the_curve_of_the_stated_pair_is_bounded_from_both_sides(times: int, rat
         assert fewer.upper < pair.lower
 
 
+@pytest.mark.parametrize(("times", "rate"), [(4, Fraction(1, 10)), (10, Fraction(1, 20))])
+def test_rounds_of_much_noise_on_shares_have_an_epsilon(times: int, rate: Fraction) -> None:
+    """The contour's K stood twice in its table, once as ∞, and [0, ∞] was the answer."""
+    found = epsilon(repeat(SampledWithoutReplacement(GaussianEvent(Fraction(30), ONE), rate), times), 1e-10)
+    assert 0.9 * found.upper < found.lower
+    assert found.upper <= epsilon(repeat(GaussianEvent(Fraction(30), ONE), times), 1e-10).upper
+
+
 def test_no_pair_is_stated_where_moments_are_all_that_is_known() -> None:
     unlike = repeat(Parallel((LaplaceEvent(Fraction(1), ONE), ExponentialEvent(Fraction(1)))), 2)
     claim = Claim(Fraction(1), Fraction(1, 100))

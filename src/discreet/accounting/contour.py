@@ -437,7 +437,8 @@ def fit_contour(parts: Parts, saddle: SaddlePoint, tolerance: float, log_delta: 
     saddle = _shorten_period(saddle, aim)
     c = saddle.c
     step = round_step(2 * pi / (stretch * _choose_period(saddle, aim)))
-    base = float(saddle.cgf_table.k[np.searchsorted(saddle.cgf_table.c, c)])
+    first, last = (int(np.searchsorted(saddle.cgf_table.c, c, side)) for side in ("left", "right"))
+    base = float(saddle.cgf_table.k[first:last].min())  # K at c may stand there twice, once as ∞ where its list was too long
     small = aim - (base - c * saddle.epsilon) - log(step / pi)  # ln of what Σ terms may be wrong by
     if total_decay_bound(parts, c, step * 4095, log(1e-8)) < 1e-8:  # else even 4096 nodes have no decay to show
         few = parts[:: len(parts) // _MANY_PARTS + 1]  # what they suggest saves time, and proves nothing
