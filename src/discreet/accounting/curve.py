@@ -739,7 +739,8 @@ class KinkedCurve(Curve):
     def bound_epsilon(self, target: float, rtol: float, infinity_mass: Interval) -> Interval:
         """As in `Curve`; what is too wide is left to the usual contour."""
         low, high = self._bound_near_saddle(target, rtol, infinity_mass)
-        if high - low <= rtol * high < inf:
+        enough = max(rtol, min(16 * rtol, 1e-4))  # the usual contour is hardly ever better, and takes longer
+        if high - low <= enough * high < inf:
             return low, high
         found = bound_epsilon_by_contour(((self.pld, self.times),), target, rtol, infinity_mass)
         return max(low, found[0]), min(high, found[1])
