@@ -301,6 +301,19 @@ def test_a_claim_at_its_own_delta_costs_its_epsilon() -> None:
     assert 0.999 < above.lower <= above.upper <= found.upper
 
 
+@pytest.mark.parametrize("chosen", [ExponentialEvent(HALF), PermuteAndFlipEvent(HALF)], ids=repr)
+@pytest.mark.parametrize("others", [(), (LaplaceEvent(Fraction(2), ONE),)], ids=len)
+def test_claims_at_their_own_delta_beside_choices_cost_the_sum(chosen: Event, others: tuple[Event, ...]) -> None:
+    """Both are known from above only. Mutant: a δ that is less by a part in 10³⁰ still has no ε."""
+    for small in (Fraction(1, 10**6), Fraction(1, 3), Fraction(1, 7) ** 9):
+        event = compose(Claim(Fraction(1), small), Claim(HALF, small), repeat(chosen, 3), *others)
+        total = 1 - (1 - small) ** 2
+        found = epsilon(event, total)
+        sum_of_all = 3.0 + 0.5 * len(others)
+        assert 0.7 * sum_of_all < found.lower <= found.upper <= sum_of_all * (1 + 1e-12)
+        assert epsilon(event, total * (1 - Fraction(1, 10**30))).upper == inf
+
+
 def test_two_claims_at_their_exact_total_cost_the_sum() -> None:
     two = 2 * Claim(Fraction(1), Fraction(1, 1000)) + Claim(Fraction(3), Fraction(0))
     found = epsilon(two, 1 - Fraction(999, 1000) ** 2)
@@ -394,6 +407,14 @@ def test_the_curve_of_the_stated_pair_is_bounded_from_both_sides(times: int, rat
         fewer = bound_dominating_epsilon(repeat(event.parts[0][0], times - 1), 1e-6)
         assert fewer is not None
         assert fewer.upper < pair.lower
+
+
+@pytest.mark.parametrize(("times", "rate"), [(4, Fraction(1, 10)), (10, Fraction(1, 20))])
+def test_rounds_of_much_noise_on_shares_have_an_epsilon(times: int, rate: Fraction) -> None:
+    """The contour's K stood twice in its table, once as ∞, and [0, ∞] was the answer."""
+    found = epsilon(repeat(SampledWithoutReplacement(GaussianEvent(Fraction(30), ONE), rate), times), 1e-10)
+    assert 0.9 * found.upper < found.lower
+    assert found.upper <= epsilon(repeat(GaussianEvent(Fraction(30), ONE), times), 1e-10).upper
 
 
 def test_no_pair_is_stated_where_moments_are_all_that_is_known() -> None:

@@ -99,7 +99,7 @@ class CgfTable:
 
 
 @lru_cache(maxsize=16)
-def _coarse_table(parts: tuple[Part, ...]) -> CgfTable:
+def coarse_table(parts: tuple[Part, ...]) -> CgfTable:
     """K on all scales: both ends of an interval, and both tries at it, need the same."""
     return CgfTable.of(parts)
 
@@ -437,9 +437,10 @@ def fit_contour(parts: Parts, saddle: SaddlePoint, tolerance: float, log_delta: 
     saddle = _shorten_period(saddle, aim)
     c = saddle.c
     step = round_step(2 * pi / (stretch * _choose_period(saddle, aim)))
-    base = float(saddle.cgf_table.k[np.searchsorted(saddle.cgf_table.c, c)])
+    first, last = (int(np.searchsorted(saddle.cgf_table.c, c, side)) for side in ("left", "right"))
+    base = float(saddle.cgf_table.k[first:last].min())  # K at c may stand there twice, once as ∞ where its list was too long
     small = aim - (base - c * saddle.epsilon) - log(step / pi)  # ln of what Σ terms may be wrong by
-    if total_decay_bound(parts, c, step * 4095, log(1e-9)) < 1e-9:  # else even 4096 nodes have no decay to show
+    if total_decay_bound(parts, c, step * 4095, log(1e-8)) < 1e-8:  # else even 4096 nodes have no decay to show
         few = parts[:: len(parts) // _MANY_PARTS + 1]  # what they suggest saves time, and proves nothing
         for count in (64, 128, 256, 512, 1024, 2048, 4096):
             enough, reach = min(0.0, small) + log(step**2 * count), step * (count - 1)
@@ -483,7 +484,7 @@ def bound_delta_by_contour(parts: Parts, epsilon: float, rtol: float) -> Interva
     """The finite part of δ(ε)."""
     if epsilon >= total_max_loss(parts):
         return 0.0, 0.0
-    saddle = find_saddle_point(parts, _coarse_table(tuple(parts)), epsilon)
+    saddle = find_saddle_point(parts, coarse_table(tuple(parts)), epsilon)
     if not isfinite(saddle.log_delta):  # K is out of reach at every c
         return 0.0, 1.0
     log_delta, low, high = saddle.log_delta, 0.0, 1.0
@@ -504,7 +505,7 @@ def bound_delta_by_contour(parts: Parts, epsilon: float, rtol: float) -> Interva
 def bound_epsilon_by_contour(parts: Parts, delta: float, rtol: float, infinity_mass: Interval) -> Interval:
     """The ε at which δ(ε), with this mass at infinity, is delta."""
     aim = delta - infinity_mass[1] if delta > infinity_mass[1] else (delta - infinity_mass[0])
-    table = _coarse_table(tuple(parts))
+    table = coarse_table(tuple(parts))
     if not np.isfinite(table.k).any():  # K is out of reach at every c
         return 0.0, total_max_loss(parts)
     saddle = find_saddle_point_for_delta(parts, table, aim)
@@ -606,25 +607,25 @@ def _settle_below_max_loss(parts: Parts, saddle: SaddlePoint, delta: float, infi
 
 def rough_epsilon(parts: Parts, delta: float) -> float:
     """An upper bound on ε at δ that costs no contour: Chernoff's on the coarse table, or the largest loss."""
-    return min(total_max_loss(parts), _coarse_table(tuple(parts)).chernoff_epsilon(delta))
+    return min(total_max_loss(parts), coarse_table(tuple(parts)).chernoff_epsilon(delta))
 
 
 def rough_delta(parts: Parts, epsilon: float) -> float:
     """An upper bound on δ at ε that costs no contour."""
     if epsilon >= total_max_loss(parts):
         return 0.0
-    return exp(min(0.0, float(np.min(_coarse_table(tuple(parts)).chernoff(epsilon))))) * (1 + 2**-48)
+    return exp(min(0.0, float(np.min(coarse_table(tuple(parts)).chernoff(epsilon))))) * (1 + 2**-48)
 
 
 def chernoff_delta(parts: Parts, epsilon: float) -> float:
     """min over c of B(c)·e^{K(c) − cε} on a fine table: all that a bound on K can say about δ."""
-    saddle = find_saddle_point(parts, _coarse_table(tuple(parts)), epsilon)
+    saddle = find_saddle_point(parts, coarse_table(tuple(parts)), epsilon)
     return min(1.0, exp(min(0.0, float(np.min(saddle.cgf_table.chernoff(epsilon))))) * (1 + 2**-48))
 
 
 def chernoff_epsilon(parts: Parts, delta: float) -> float:
     """The least ε whose Chernoff bound is at most delta, over a table refined twice."""
-    table = _coarse_table(tuple(parts))
+    table = coarse_table(tuple(parts))
     for width in (1.0, 1 / 8):
         table = CgfTable.of(parts, table.best_c(delta) * _NEAR**width)
     return table.chernoff_epsilon(delta)

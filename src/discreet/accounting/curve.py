@@ -9,9 +9,10 @@
    `Direction` is a sum of independent privacy losses, each with a privacy-loss distribution (`pld`), and a mass at infinity;
    where no single pair is both dominating and attained, it has upper bounds beside.
 3. *Choose a strategy*. `STRATEGIES` are tried in order, and the first that fits the losses computes their curve: in closed
-   form for Gaussians (`GaussianCurve`) and for one sampled event (`SampledCurve`), by listing the values of the sum where
-   they are few (`DiscreteCurve`), by its own contour for one shuffled event (`ShuffledCurve`), on a contour in the complex
-   plane for all others (`ContourCurve`).
+   form for Gaussians (`GaussianCurve`) and for one sampled event (`SampledCurve`), with their atom counted apart for a few
+   rounds of Gaussian noise without replacement (`KinkedCurve`), by listing the values of the sum where they are few
+   (`DiscreteCurve`), by its own contour for one shuffled event (`ShuffledCurve`), on a contour in the complex plane for all
+   others (`ContourCurve`).
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
 The answer is the worst over alternatives and directions; of a group whose interval is wide, the upper end is also bounded by
@@ -26,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum, inf, isfinite
+from math import exp, fsum, inf, isfinite, log
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -44,10 +45,15 @@ from discreet._numbers import (
     to_rational,
 )
 from discreet.accounting.contour import (
+    Contour,
     bound_delta_by_contour,
     bound_epsilon_by_contour,
     chernoff_delta,
     chernoff_epsilon,
+    coarse_table,
+    find_saddle_point,
+    find_saddle_point_for_delta,
+    fit_contour,
     rough_delta,
     rough_epsilon,
 )
@@ -58,7 +64,7 @@ from discreet.accounting.pld import EPS, Floats, Interval, Parts
 from discreet.accounting.pld.discrete import DiscretePld, convolve
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
-from discreet.accounting.pld.without_replacement import WithoutReplacementPld
+from discreet.accounting.pld.without_replacement import OffKinkPld, WithoutReplacementPld
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import list_alternatives, list_attained_events
 from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_outcomes
@@ -72,6 +78,7 @@ from discreet.events import (
     Composition,
     DiscreteLaplaceEvent,
     Event,
+    ExponentialEvent,
     GaussianEvent,
     Group,
     LaplaceEvent,
@@ -87,6 +94,8 @@ _ROUGH = 1e-3  # the same for the upper end of rounds without replacement
 _NEAR_ENOUGH = 1.002  # ends this close are not brought closer by further upper bounds
 _MAX_LISTED_ATOMS = 1 << 12
 _MAX_LISTED_PARTS = 25
+_MOST_KINKED_ROUNDS = 64
+_LEAST_KINKED_RATE = Fraction(1, 200)
 _MAX_EXACT_CLAIMS = 64  # claims whose δ are added exactly
 
 
@@ -425,8 +434,9 @@ def _epsilon_upper_bound(bound: UpperBound, exact: Fraction, rtol: float, choice
             return 0.0
         found = chernoff_epsilon(bound.parts, target - mass * (1 + 2**-50)) if target > mass * (1 + 2**-49) else inf
         return min(found, bound_pure_epsilon(bound.parts)[1]) if mass == 0 else found
-    known = choice if isfinite(bound.log_finite_mass) else None
-    return _epsilon_of_parts(bound.parts, (mass, mass), exact, rtol, known)[1]
+    # The mass is rounded up: at a δ a few roundings below it, and of claims at their δ itself, the exact one decides.
+    known = choice if isfinite(bound.log_finite_mass) and not bound.is_cut else None
+    return _epsilon_of_parts(bound.parts, (mass * (1 - 64 * EPS), mass), exact, rtol, known)[1]
 
 
 def _epsilon_of_parts(
@@ -471,7 +481,7 @@ def compute_infinity_mass(choice: Composition) -> Fraction | None:
                 if times > _MAX_EXACT_CLAIMS or finite.denominator.bit_length() > 1 << 14:
                     return None
                 finite *= (1 - delta) ** times
-            case LaplaceEvent() | DiscreteLaplaceEvent() | GaussianEvent() | PermuteAndFlipEvent():
+            case LaplaceEvent() | DiscreteLaplaceEvent() | GaussianEvent() | PermuteAndFlipEvent() | ExponentialEvent():
                 pass
             case _:
                 return None
@@ -699,9 +709,98 @@ class ContourCurve(Curve):
         return bound_epsilon_by_contour(self.parts, target, rtol, infinity_mass)
 
 
+@dataclass(frozen=True, slots=True)
+class KinkedCurve(Curve):
+    """The curve of a few rounds of Gaussian noise on samples without replacement: that of one round off the kink in closed
+    form, and that of several on a contour (proof in `pld.without_replacement`)."""
+
+    is_final = False
+
+    pld: WithoutReplacementPld
+    times: int
+
+    @classmethod
+    def match(cls, parts: Parts) -> KinkedCurve | None:
+        """The curve, if a few such rounds are all there is."""
+        match parts:
+            case ((WithoutReplacementPld(inner=GaussianPld()) as pld, times),) if (
+                1 < times <= _MOST_KINKED_ROUNDS and pld.rate >= _LEAST_KINKED_RATE
+            ):
+                return cls(pld, times)
+        return None
+
+    @property
+    def several(self) -> Parts:
+        """The losses of several rounds off the kink."""
+        return ((OffKinkPld(self.pld, self.times), 1),)
+
+    def bound_delta(self, epsilon: float, rtol: float = 1e-6) -> Interval:
+        """As in `Curve`."""
+        one, more = self.bound_single(epsilon), bound_delta_by_contour(self.several, epsilon, rtol)
+        return (one[0] + more[0]) * (1 - 2 * EPS), min(1.0, (one[1] + more[1]) * (1 + 2 * EPS))
+
+    def bound_single(self, epsilon: float) -> Interval:
+        """δ from outcomes where one round is off the kink: k·w^{k−1} times the curve of one."""
+        low, high = bound_sampled_delta(self.pld.single_sample, epsilon)
+        power = (self.times - 1) * OffKinkPld(self.pld, self.times).log_kink
+        weight, slip = self.times * exp(power), 32 * EPS * (self.times - power + 4)
+        return low * weight * (1 - slip), high * weight * (1 + slip)
+
+    def bound_epsilon(self, target: float, rtol: float, infinity_mass: Interval) -> Interval:
+        """As in `Curve`; what is too wide is left to the usual contour."""
+        low, high = self._bound_near_saddle(target, rtol, infinity_mass)
+        enough = max(rtol, min(16 * rtol, 1e-4))  # the usual contour is hardly ever better, and takes longer
+        if high - low <= enough * high < inf:
+            return low, high
+        found = bound_epsilon_by_contour(((self.pld, self.times),), target, rtol, infinity_mass)
+        return max(low, found[0]), min(high, found[1])
+
+    def _bound_near_saddle(self, target: float, rtol: float, infinity_mass: Interval) -> Interval:
+        """The same, or nothing, by a contour at the saddle point of several rounds, which is moved at most once."""
+        aim, parts = target - infinity_mass[0], self.several
+        table = coarse_table(tuple(parts))
+        if not np.isfinite(table.k).any():
+            return 0.0, inf
+        saddle = find_saddle_point_for_delta(parts, table, aim)
+        for attempt in range(2):
+            contour = fit_contour(parts, saddle, 0.25 * min(0.1, rtol * max(1e-3, saddle.c * saddle.epsilon)), log(aim))
+            bound = self._beside(contour, infinity_mass)
+            guess = _solve_secant(bound, target, saddle.epsilon, saddle.c)
+            if guess is None:
+                return 0.0, inf
+            if attempt == 1 or abs(guess - saddle.epsilon) * saddle.c <= 0.5:
+                return invert_falling(bound, target, guess, rtol / 8, tries=16)
+            saddle = find_saddle_point(parts, saddle.cgf_table, guess)
+        raise AssertionError("the second guess is the last")
+
+    def _beside(self, contour: Contour, infinity_mass: Interval) -> Callable[[float], Interval]:
+        """δ with what this contour of several rounds has."""
+
+        def bound(epsilon: float) -> Interval:
+            one, more = self.bound_single(epsilon), contour.bound_delta(epsilon, infinity_mass)
+            return (one[0] + more[0]) * (1 - 2 * EPS), (one[1] + more[1]) * (1 + 2 * EPS)
+
+        return bound
+
+
+def _solve_secant(bound: Callable[[float], Interval], level: float, start: float, slope: float) -> float | None:
+    """Roughly where a curve is `level` whose logarithm falls by about `slope` per unit; None if that is not found."""
+    at, height = start, sum(bound(start)) / 2
+    for _ in range(12):
+        if not 0 < height < inf or not 0 < slope < inf:
+            return None
+        move = max(log(height / level) / slope, -at)
+        if abs(move) <= 1e-9 * at or at + move == 0:
+            return at + move
+        before, (at, height) = height, (at + move, sum(bound(at + move)) / 2)
+        slope = log(before / height) / move if height > 0 else 0.0
+    return None
+
+
 STRATEGIES: tuple[Callable[[Parts], Curve | None], ...] = (
     GaussianCurve.match,
     SampledCurve.match,
+    KinkedCurve.match,
     DiscreteCurve.match,
     ShuffledCurve.match_listed,
     ShuffledCurve.match,

@@ -11,7 +11,7 @@ from discreet.accounting.pld import Pld
 from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
 from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
-from discreet.accounting.pld.without_replacement import WithoutReplacementPld
+from discreet.accounting.pld.without_replacement import OffKinkPld, WithoutReplacementPld
 
 RATES = [Fraction(1, 100), Fraction(7, 10)]
 POWERS = (0.01, 0.7, 9.0)
@@ -22,6 +22,7 @@ def list_plds() -> list[Pld]:
     for rate in RATES:
         for size in (Fraction(1, 10), Fraction(3)):
             found += [WithoutReplacementPld(GaussianPld(size), rate), WithoutReplacementPld(LaplacePld(size), rate)]
+            found.append(OffKinkPld(WithoutReplacementPld(GaussianPld(size), rate), 3))
             for removed in (True, False):
                 found += [SampledGaussianPld(size, rate, removed), SampledLaplacePld(size, rate, removed)]
                 found.append(SampledLaplacePld(size, rate, removed, ends=False))
@@ -70,6 +71,9 @@ def test_the_bound_is_of_use() -> None:
     assert SampledLaplacePld(Fraction(1), Fraction(1, 10), removed=True, ends=False).decay_bound(5.0, 2000.0) < -2
     assert -1 < SampledLaplacePld(Fraction(1), Fraction(1, 10), removed=True).decay_bound(5.0, 2000.0) < -0.2
     assert WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 10)).decay_bound(5.0, 2000.0) < -1
+    for s in (100.0, 1000.0):  # the square of a slope's variation over s²
+        pld = OffKinkPld(WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 10)), 3)
+        assert pld.decay_bound(5.0, s) < np.log(least_modulus(pld, 5.0, np.array([s])))[0] + np.log(5.0)
 
 
 @pytest.mark.parametrize("removed", [True, False])
@@ -94,3 +98,18 @@ def test_a_mutant_without_the_jump_is_caught() -> None:
     known = least_modulus(pld, 0.7, S) * S
     smooth = SampledGaussianPld(Fraction(1), Fraction(1, 10), removed=True)
     assert known[S >= 900].max() > 900 * exp(smooth.decay_bound(0.7, 900.0))
+
+
+def test_mutants_without_the_kink_between_or_with_its_slope_off_are_caught() -> None:
+    """Without the atom's mass between rounds off the kink; with a cube of the slope's variation for its square."""
+    rounds = WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 10))
+    pld = OffKinkPld(rounds, 3)
+    known = least_modulus(pld, 0.7, S)
+    for start in (300.0, 900.0):
+        far, bound = known[start <= S].max(), pld.decay_bound(0.7, start)
+        assert far <= exp(bound)
+        assert far > exp(1.5 * bound)
+        (base,) = rounds.cgf(np.array([0.7]))[0]
+        (at,) = pld.cgf(np.array([0.7]))[0]
+        rest = float(pld._bound_rest(0.7, np.array([start]))[0])
+        assert far > exp(3 * base - at) * rest**3

@@ -1,18 +1,27 @@
 """Sampling without replacement against brute force: every sample, every answer, every pair of neighbours."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from discreet.accounting.basic import basic_composition
-from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.pld import MgfRatio
+from discreet.accounting.curve import (
+    ContourCurve,
+    KinkedCurve,
+    bound_dominating_delta,
+    bound_dominating_epsilon,
+    delta,
+    epsilon,
+)
+from discreet.accounting.pld import Floats, MgfRatio
 from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
 from discreet.accounting.pld.sampled import join_ratios
-from discreet.accounting.pld.without_replacement import WithoutReplacementPld
+from discreet.accounting.pld.without_replacement import OffKinkPld, WithoutReplacementPld
 from discreet.errors import BadParameter
 from discreet.events import (
     NO_EVENT,
@@ -180,3 +189,127 @@ def test_far_out_the_kink_alone_is_within_its_error(squared: Fraction, rate: Fra
     assert (seen.error < 0.05 * np.abs(np.exp(seen.log))).all()
     assert (gap > truth.error + 1e-13).any()
     assert (np.abs(1.1 * np.exp(seen.log) - np.exp(truth.log)) > seen.error + truth.error).all()
+
+
+# Several rounds of Gaussian noise against an integral over the first round's losses.
+
+
+class Rounds:
+    """δ of the pair (A, B), by integration in doubles: the curve of one round is the Gaussian's, moved."""
+
+    def __init__(self, sigma: float, rate: float) -> None:
+        self.mu, self.rate = 1 / sigma, rate
+        self.kink = (1 - rate) * (2 * ndtr(self.mu / 2) - 1)
+        self.points, self.weights = np.polynomial.legendre.leggauss(160)
+
+    def once(self, x: Floats) -> Floats:
+        """δ of one round at ε = x ≥ 0."""
+        t = np.log1p(np.expm1(x) / self.rate)
+        mu = self.mu
+        return np.asarray(self.rate * (ndtr(mu / 2 - t / mu) - np.exp(t) * ndtr(-mu / 2 - t / mu)))
+
+    def both_sides(self, curve: Callable[[Floats], Floats], x: Floats) -> Floats:
+        """The same at any x: A and B may be swapped."""
+        known = curve(np.abs(x))
+        return np.where(x >= 0, known, -np.expm1(x) + np.exp(x) * known)
+
+    def another(self, curve: Callable[[Floats], Floats], x: Floats) -> Floats:
+        """δ of one round more at ε = x ≥ 0, from its losses ±ln(1 − q + q·e^t) and 0."""
+        turn = np.log1p(np.expm1(x) / self.rate)  # where the loss of one round is x
+        top = np.maximum(turn, 0) + 12 * self.mu + 1 + self.mu**2
+        total = self.kink * curve(x)
+        for low, high in ((np.zeros_like(x), turn), (turn, top)):
+            half = (high - low)[:, None] / 2
+            t = low[:, None] + half * (1 + self.points)
+            mass = half * self.weights * np.exp(-((t / self.mu + self.mu / 2) ** 2) / 2) / self.mu / np.sqrt(2 * np.pi)
+            loss = np.log1p(self.rate * np.expm1(t))
+            for sign, share in ((-1, np.exp(loss)), (1, 1.0)):
+                at = x[:, None] + sign * loss
+                total = total + (mass * share * self.both_sides(lambda y: curve(y.ravel()).reshape(y.shape), at)).sum(axis=1)
+        return np.asarray(total)
+
+    def delta(self, times: int, x: float) -> float:
+        found = self.once
+        for _ in range(times - 1):
+            found = (lambda before: lambda y: self.another(before, y))(found)
+        return float(found(np.array([x]))[0])
+
+
+FEW = [
+    (Fraction(1), Fraction(1, 10)),
+    (Fraction(2), Fraction(1, 2)),
+    (Fraction(1, 2), Fraction(1, 50)),
+    (Fraction(3), Fraction(9, 10)),
+]
+
+
+@pytest.mark.parametrize(("sigma", "rate"), FEW)
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_few_rounds_of_gaussian_noise_against_an_integral(sigma: Fraction, rate: Fraction, times: int) -> None:
+    """Mutants: an outcome with one round off the kink counted once and not `times` times, or not at all."""
+    pld = WithoutReplacementPld(GaussianPld(1 / sigma**2), rate)
+    curve, width = KinkedCurve.match(((pld, times),)), 1e-6 if rate >= Fraction(1, 10) else 1e-5
+    assert curve is not None
+    for eps in (0.0, 0.1, 0.7):
+        truth = Rounds(float(sigma), float(rate)).delta(times, eps)
+        if truth < 1e-9:
+            continue
+        low, high = curve.bound_delta(eps)
+        assert low <= truth * (1 + 1e-10)
+        assert truth <= high * (1 + 1e-10)
+        assert high - low <= width * high
+        one = curve.bound_single(eps)
+        for counted in (0, 1):
+            assert high - (1 - counted / times) * one[0] < truth
+        found = curve.bound_epsilon(truth, 1e-6, (0.0, 0.0)) if eps > 0 else (0.0, 0.0)
+        assert found[0] <= eps * (1 + 1e-8)
+        assert eps <= found[1] * (1 + 1e-8)
+        assert found[1] - found[0] <= width * found[1]
+
+
+def test_a_few_rounds_of_gaussian_noise_are_narrow() -> None:
+    """Kinks were smoothed before, and a few rounds of them had widths of 5e-5."""
+    few = SampledWithoutReplacement(GaussianEvent(Fraction(1), to_sensitivity(1)), Fraction(1, 10))
+    intervals = [
+        bound_dominating_delta(few * 3, 1),
+        bound_dominating_delta(few * 3, 0),
+        bound_dominating_epsilon(few * 10, 1e-6),
+    ]
+    for found in intervals:
+        assert found is not None
+        assert found.upper - found.lower <= 6e-7 * found.upper
+
+
+@pytest.mark.parametrize("times", [2, 40])
+@pytest.mark.parametrize("sigma", [Fraction(1, 3), Fraction(1), Fraction(4)])
+def test_rounds_off_the_kink_agree_with_all_on_a_contour(sigma: Fraction, times: int) -> None:
+    for rate in (Fraction(1, 5), Fraction(99, 100)):
+        pld = WithoutReplacementPld(GaussianPld(1 / sigma**2), rate)
+        one, other = KinkedCurve(pld, times), ContourCurve(((pld, times),))
+        for eps in (0.0, 0.3, 2.0):
+            found, known = one.bound_delta(eps, 1e-3), other.bound_delta(eps, 1e-3)
+            assert found[0] <= known[1]
+            assert known[0] <= found[1]
+        found, known = one.bound_epsilon(1e-3, 1e-3, (0.0, 0.0)), other.bound_epsilon(1e-3, 1e-3, (0.0, 0.0))
+        assert found[0] <= known[1]
+        assert known[0] <= found[1]
+
+
+@pytest.mark.parametrize(("sigma", "rate"), FEW)
+@pytest.mark.parametrize("c", [0.3, 2.0, 6.0])
+def test_off_the_kink_are_all_rounds_without_those_at_it(sigma: Fraction, rate: Fraction, c: float) -> None:
+    """Against powers of all of M; where they cancel they say less. Mutant: without what one round off the kink has."""
+    pld, times = WithoutReplacementPld(GaussianPld(1 / sigma**2), rate), 4
+    off = OffKinkPld(pld, times)
+    (value,), (base,) = pld.cgf(np.array([c]))[0], off.cgf(np.array([c]))[0]
+    s = np.concatenate([np.arange(0.0, 60.0, 0.73), np.arange(60.0, 1500.0, 37.3)])
+    seen, all_of_it = off.mgf_ratio(c, float(base), s), pld.mgf_ratio(c, float(value), s)
+    m, kink, scale = np.exp(all_of_it.log), np.exp(off.log_kink - value), np.exp(base - times * value)
+    truth = m**times - kink**times - times * kink ** (times - 1) * (m - kink)
+    rough = 2 * times**2 * (all_of_it.error + 1e-14)
+    found, error = np.exp(seen.log) * scale, seen.error * scale
+    assert (np.abs(found - truth) <= error + rough).all()
+    assert (seen.error < 1e-6).all()
+    assert abs(found[0] - scale) <= 1e-10 * scale
+    mutant = m**times - kink**times
+    assert c > 1 or (np.abs(found - mutant) > error + rough).any()
