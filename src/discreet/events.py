@@ -271,7 +271,8 @@ class Composition(PrivacyEvent, frozen=True, tag="Composition"):
 class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
     """Parallel composition: events about disjoint parts of the *units*.
 
-    Adding or removing one unit changes one branch only. The partition may have been chosen after earlier answers.
+    Adding or removing one unit changes one branch only, and replacing one up to two. The partition may have been chosen
+    after earlier answers.
     """
 
     branches: tuple[Event, ...]

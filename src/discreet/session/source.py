@@ -117,7 +117,7 @@ def open_source(options: SourceOptions, output: str | None = None) -> Source:
     columns, auto_bounds = _declare_columns(options, declared, inferred=inferred)
     if unit is None:
         raise missing_unit()
-    unread = engine.names.difference(columns) if policy is None and preparation is None else ()
+    unread = {*engine.names} - {*columns} if policy is None and preparation is None else ()
     unit_columns = [check_column(name, columns, "unit", unread) for name in parse_unit(unit)]
     if not unit_columns:
         refuse_row_column(engine.names)
