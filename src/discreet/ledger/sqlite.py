@@ -98,8 +98,10 @@ class Member:
 
     def wake(self) -> None:
         """Let its thread go on, or look whether it is to run the next batch."""
-        with suppress(RuntimeError):  # it was woken before
+        try:  # noqa: SIM105  `suppress` takes as long again
             self.gate.release()
+        except RuntimeError:  # it was woken before
+            pass
 
     def end(self, failure: BaseException | None = None) -> None:
         """Let its thread go on: its batch is on the disk, or `failure` says why none of it is. Only the first end counts."""
