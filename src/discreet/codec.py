@@ -67,6 +67,8 @@ def to_wire(value: Any) -> Any:
     """
     if isinstance(value, Fraction):
         top, bottom = value.as_integer_ratio()
+        if not top:  # as most rationals of a debit
+            return "0/1"
         if top.bit_length() + bottom.bit_length() < MAX_RATIONAL_BITS:
             return f"{top}/{bottom}"
     raise BadEventEncoding(f"no wire form for this {type(value).__name__}", "state it with fewer digits")

@@ -87,6 +87,27 @@ def read_text(path: str | os.PathLike[str], refuse: Refuse) -> str:
         raise refuse(f"it cannot be read ({reason_of(error)})") from None
 
 
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def describe_kind(mode: int) -> str | None:
+    """Say what stands in the place of a file, by its mode; return None for a regular file.
+
+    >>> describe_kind(os.stat(os.curdir).st_mode)
+    'this is a folder, not a regular file'
+    """
+    if stat.S_ISREG(mode):
+        return None
+    kind = _KINDS.get(stat.S_IFMT(mode))
+    return "this is not a regular file" if kind is None else f"this is {kind}, not a regular file"
+
+
 def describe_exposure(handle: int, path: Path) -> tuple[str, str] | None:
     """Say why other users could use an open file, and what to do about it; return None if only its owner can.
 

@@ -140,6 +140,15 @@ def test_every_event_is_charged_or_refused_with_its_cost(currency, name):
     assert budget.spent == 0
 
 
+@given(spent=st.fractions(0, 9), amount=st.fractions(0, 9), delta=st.fractions(0, 1))
+def test_sums_of_a_filter_are_exact(spent: Fraction, amount: Fraction, delta: Fraction) -> None:
+    before = Filter(currencies.Pure(), Fraction(20), Fraction(1), spent)
+    after = before.charge_cost(amount, delta)
+    sums = after.spent, after.remaining, after.delta_spent, after.delta_remaining
+    expected = spent + amount, 20 - (spent + amount), delta, 1 - delta
+    assert [each.as_integer_ratio() for each in sums] == [each.as_integer_ratio() for each in expected], "in lowest terms"
+
+
 @given(st.lists(st.fractions(Fraction(1, 1000), Fraction(1, 10)), max_size=20))
 @settings(max_examples=50, deadline=None)
 def test_a_budget_is_never_overdrawn_and_never_wasted(costs):

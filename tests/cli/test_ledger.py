@@ -50,6 +50,9 @@ def test_exit_codes(folder: Path) -> None:
     (folder / "text").write_text("no ledger\n" * 1000)
     assert run("budget", folder / "text").returncode == 4, "a wrong name, and no ledger whose checks fail"
     assert run("ledger", "check", folder / "text").returncode == 4
+    device = run("ledger", "check", "/dev/null")
+    assert device.returncode == 4
+    assert "ledger /dev/null: this is a device, not a regular file. Name the file of a ledger." in device.stderr
     damaged = bytearray((folder / "l").read_bytes())
     damaged[16:100] = bytes(84)  # what follows SQLite's signature
     (folder / "damaged").write_bytes(damaged)

@@ -2,10 +2,12 @@
 
 import ast
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +22,7 @@ from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
+from discreet.ledger.owner_state import FileQuarantine
 from discreet.ledger.sqlite import PAGE_BYTES, SqliteStore
 from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
 from tests.ordinary_user import ordinary_user
@@ -37,8 +40,13 @@ def test_a_ledger_that_is_missing_is_not_made_by_opening_it(folder: Path) -> Non
         open_ledger(folder / "l")
     assert not (folder / "l").exists()
     (folder / "empty").touch()
-    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
-        open_ledger(folder / "empty")
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match="this file is empty, so it holds no ledger"):
+            open_ledger(folder / "empty")
+    assert [each.name for each in folder.iterdir()] == ["empty"]
+    assert (folder / "empty").stat().st_size == 0
+    open_ledger(folder / "empty", create=True).close()  # a crash may leave one, in which nothing was opened yet
+    assert open_ledger(folder / "empty").list_accounts() == ()
 
 
 def test_other_files_and_folders(folder: Path) -> None:
@@ -50,8 +58,37 @@ def test_other_files_and_folders(folder: Path) -> None:
     with pytest.raises(LedgerUnavailable):
         open_ledger(folder / "no folder" / "l", create=True)
     sqlite3.connect(folder / "other").execute("CREATE TABLE t (a)").connection.close()
-    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+    before = (folder / "other").read_bytes()
+    with pytest.raises(LedgerUnavailable, match="this is a database of another program, not a ledger"):
         open_ledger(folder / "other")
+    assert (folder / "other").read_bytes() == before, "the pragmas of a ledger would stay in it"
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("folder", Path.mkdir),
+        ("named pipe", os.mkfifo),
+        ("socket", make_socket),
+        ("device", lambda path: path.symlink_to(os.devnull)),
+    ],
+)
+@pytest.mark.parametrize("create", [False, True])
+def test_what_is_no_file_is_called_by_its_name(folder: Path, kind: str, make: Callable[[Path], None], create: bool) -> None:
+    """SQLite blames the disk, or waits for a named pipe."""
+    make(folder / "l")
+    message = f"this is a {kind}, not a regular file. Name the file of a ledger"
+    with pytest.raises(LedgerUnavailable, match=message):
+        open_ledger(folder / "l", create=create)
+    with pytest.raises(LedgerUnavailable, match=f"this is a {kind}, not a regular file. Move it away"):
+        FileQuarantine(folder / "l").check("people.csv")
+    assert [each.name for each in folder.iterdir()] == ["l"]
 
 
 def test_a_link_leads_to_the_ledger_itself(folder: Path) -> None:

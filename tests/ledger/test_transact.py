@@ -5,12 +5,14 @@ from fractions import Fraction
 import pytest
 
 from discreet import codec
+from discreet.accounting.currencies import Receipt
+from discreet.errors import BudgetExceeded
 from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entries import FailureRecorded
+from discreet.ledger.entries import Debit, FailureRecorded
 from discreet.ledger.quarantine import FailureCounts, FailureKind
-from discreet.ledger.store import Transaction, append_entry
+from discreet.ledger.store import Transaction, append_entry, decode_stored
 from tests.support.small_ledger import debit_and_record, make_small_ledger
 
 
@@ -88,3 +90,69 @@ def test_totals_that_a_failing_body_saved_are_undone(location: str) -> None:
     assert check_ledger(ledger) == check_ledger(open_ledger(location)) == begun
     debit_and_record(ledger, 9)
     assert check_ledger(ledger).is_valid
+
+
+MANY = 39  # more than one statement writes
+
+
+def test_a_body_finds_the_debits_that_it_appended(location: str) -> None:
+    """A store may write the debits of a batch together, later."""
+    ledger = make_small_ledger(location)
+    account, event = ledger.get_account("hr"), compose(Claim(Fraction(1, 1000), Fraction(0)))
+    encoded = codec.encode(event)
+    cost = account.initial_state.compute_charge(event)
+
+    def debit_and_look(transaction: Transaction) -> list[int]:
+        begun, wrong = transaction.read_head().number, list[int]()
+        for i in range(MANY):
+            receipt = account._debit(transaction, f"id {i}", f"measured {i}", event, encoded, cost, Fraction(0), "")
+            head = transaction.read_head()
+            found = [
+                lambda i=i: transaction.find_debit_by_id("hr", f"id {i}"),
+                lambda i=i: transaction.find_debit_by_measurement("hr", f"measured {i}"),
+                lambda i=i: transaction.find_debit_by_measurement("all", f"measured {i}", in_family=True),
+                lambda head=head: transaction.find_entry(head.number),
+                lambda head=head: transaction.find_hash(head.number) == head.hash and transaction.find_entry(head.number),
+                lambda: decode_stored(transaction, [*transaction.iter_entries()][-1]),
+                lambda begun=begun: decode_stored(transaction, [*transaction.iter_entries("debit", after=begun)][-1]),
+                lambda: None,  # so several are waiting to be written
+            ]
+            debit = found[i % len(found)]()
+            if debit is not None and (
+                not isinstance(debit, Debit) or debit.id != f"id {i}" or debit.number != receipt.entry
+            ):
+                wrong.append(i)
+            if debit is None and i % len(found) != len(found) - 1:
+                wrong.append(i)
+        return wrong
+
+    assert ledger.store.transact(debit_and_look) == []
+    assert check_ledger(open_ledger(location)).is_valid
+
+    def debit_many(transaction: Transaction) -> None:
+        for i in range(MANY):
+            account._debit(transaction, f"later {i}", f"later {i}", event, encoded, cost, Fraction(0), "")
+
+    ledger.store.transact(debit_many)
+    report = check_ledger(open_ledger(location))
+    assert report.is_valid
+    assert report.accounts[1].debits == 3 + 2 * MANY
+
+
+def test_children_that_take_turns_never_overdraw_their_parent(location: str) -> None:
+    """A store may remember accounts with their parents: each child must see what the other spent."""
+    ledger = open_ledger(location, create=True)
+    root = ledger.open_account("all", 1)
+    children = [ledger.open_account(name, 1, parent="all") for name in ("a", "b")]
+    children.append(ledger.get_account("a"))  # the same one, opened twice
+    tenth = compose(Claim(Fraction(1, 10), Fraction(0)))
+    for i in range(10):
+        receipt = children[i % 3].reserve(tenth, measurement=f"m{i}")
+        assert isinstance(receipt, Receipt)
+        before = sum(each % 3 % 2 == i % 3 % 2 for each in range(i))  # the first and the third are one account
+        assert receipt.remaining == 1 - Fraction(before + 1, 10)
+        assert root.budget.spent == Fraction(i + 1, 10)
+    for child in children:
+        with pytest.raises(BudgetExceeded):
+            child.reserve(tenth, measurement="one more")
+    assert check_ledger(open_ledger(location)).is_valid

@@ -384,7 +384,7 @@ class Filter:
     @property
     def remaining(self) -> Fraction:
         """The amount of the currency that can still be spent."""
-        return self.limit - self.spent
+        return _add(self.limit, -1, self.spent)
 
     @property
     def delta_remaining(self) -> Fraction:
@@ -402,7 +402,7 @@ class Filter:
         With `max_bits`, sums whose denominators are longer are rounded up to so many bits: a long history makes no long
         fractions. The exact sums are within the limits, so the rounded ones need not exceed them.
         """
-        if is_infinite(amount) or _exceeds(spent := self.spent + to_rational(amount), self.limit):
+        if is_infinite(amount) or _exceeds(spent := _add(self.spent, 1, to_rational(amount)), self.limit):
             raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining, limit=self.limit)
         delta_spent = self.delta_spent
         if delta:
@@ -432,6 +432,12 @@ class Filter:
         Fraction(3333, 5000)
         """
         return largest_epsilon(self.currency, self.remaining, delta)
+
+
+def _add(first: Fraction, sign: int, second: Fraction) -> Fraction:
+    """Return first ± second, exactly. For short rationals the operators take twice as long: they first look at the types."""
+    (top, bottom), (other_top, other_bottom) = first.as_integer_ratio(), second.as_integer_ratio()
+    return Fraction(top * other_bottom + sign * other_top * bottom, bottom * other_bottom)
 
 
 def _exceeds(amount: Fraction, limit: Fraction) -> bool:

@@ -153,10 +153,10 @@ class EntryKeys(NamedTuple):
     def of(cls, entry: "Entry | WrittenDebit") -> "EntryKeys":
         """Return the keys of an entry; its kind is its tag on the wire."""
         match entry:
+            case Debit() | WrittenDebit():  # first, since most are
+                return cls("debit", entry.account, entry.id, entry.measurement)
             case AccountOpened():
                 return cls("open", entry.account)
-            case Debit() | WrittenDebit():
-                return cls("debit", entry.account, entry.id, entry.measurement)
             case AnswerRecorded():
                 return cls("answer", entry.account, debit=entry.debit)
             case FailureRecorded():

@@ -13,7 +13,7 @@ from discreet.errors import LedgerUnavailable
 from discreet.ledger.account import Account
 from discreet.ledger.chain import Ledger
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine, QuarantinedSource, not_quarantined_error
-from discreet.paths import reason_of
+from discreet.paths import describe_kind, reason_of
 
 
 class FileQuarantine:
@@ -71,7 +71,7 @@ class FileQuarantine:
             if not self._is_writable:
                 _make_folder(self.path.parent)
             try:
-                size = os.stat(self.path).st_size
+                found = os.stat(self.path)
             except FileNotFoundError:
                 if not self._is_writable:
                     _check_writable(self.path)
@@ -79,7 +79,9 @@ class FileQuarantine:
                 return None
             except OSError as error:
                 raise LedgerUnavailable(str(self.path), f"it cannot be looked at ({reason_of(error)})", _ELSEWHERE) from None
-            if not size:  # SQLite would take an empty file for an empty database
+            if (kind := describe_kind(found.st_mode)) is not None:
+                raise LedgerUnavailable(str(self.path), kind, "move it away")
+            if not found.st_size:  # SQLite would take an empty file for an empty database
                 raise LedgerUnavailable(str(self.path), "the file is empty, so what it held is lost", _RESTORE)
             self._ledger = _open_file(self.path)
             return self._ledger

@@ -12,7 +12,8 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar
 
 from discreet.accounting.currencies import Filter
 from discreet.errors import PARAMETER_PAGES, BadEventEncoding, LedgerCorrupted, LedgerUnavailable
@@ -145,6 +146,14 @@ def _count_event(run: RunStatement, account: str, event: bytes, times: int = 1) 
     )
 
 
+def _count_event_again(run: RunStatement, account: str, event: bytes, times: int) -> None:
+    """Count debits of an event that the account probably had before: to change its row takes half as long as to look whether
+    a new one is in conflict with it. The writer is alone, so no other inserts it in between."""
+    known = "UPDATE discreet_facts SET times = times + ? WHERE account = ? AND hash = ?"
+    if run(known, (times, account, compute_hash(event))).rowcount == 0:
+        _count_event(run, account, event, times)
+
+
 def _count_existing_events(run: RunStatement) -> None:
     """Count the events of a ledger of version 1, which did not."""
     last = -1
@@ -174,13 +183,16 @@ def _fill_roots(run: RunStatement) -> None:
 Decoded = TypeVar("Decoded")
 
 
-class Totals(NamedTuple):
-    """What an account has spent, as it is stored beside the entries."""
+EntryRow: TypeAlias = tuple[int, str, str, str | None, str | None, int | None, bytes, bytes]
+"""An entry as it stands in its table."""
 
-    spent: Fraction
-    delta_spent: Fraction
-    debits: int
-    privacy_unit: str
+ENTRY_COLUMNS = "number, kind, account, id, measurement, debit, body, hash"
+ROWS_AT_ONCE = (16, 4, 1)
+"""Rows are written by statements that take so many: one for each number of rows would have to be parsed each time."""
+_INSERT_ENTRIES = {
+    rows: f"INSERT INTO discreet_entries ({ENTRY_COLUMNS}) VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * rows)}"
+    for rows in ROWS_AT_ONCE
+}
 
 
 @dataclass(slots=True)
@@ -188,15 +200,18 @@ class Memory:
     """What transactions on one connection read and wrote last: it need not be read again while no other has written.
 
     Debits that share a commit share accounts and events, too. So totals and counts are remembered here while the debits are
-    appended, and written once, by `flush`, before the commit.
+    appended, and written once, by `flush`, before the commit. The rows of debits are written together, too: each statement
+    lets other threads in. Answers and all other entries, which are few, are written as they come.
     """
 
     data_version: int  # of the connection, which changes when another one commits
     head: Head | None = None
-    totals: dict[str, Totals] = field(default_factory=dict)  # by account
+    accounts: dict[str, AccountState] = field(default_factory=dict)  # with the totals and the parents of the last debit
     unsaved_totals: set[str] = field(default_factory=set)  # the accounts whose totals are still to be written
     unsaved_events: dict[tuple[str, bytes], int] = field(default_factory=dict)  # debits of an account's event, likewise
-    changes: int = 0  # how often something was added to these two
+    unsaved_debits: list[EntryRow] = field(default_factory=list)  # likewise; their numbers follow one another
+    unsaved_keys: set[str] = field(default_factory=set)  # the ids and measurements of those
+    changes: int = 0  # how often something was added to these
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +233,13 @@ class SqlTransaction:
         """As in `Transaction`."""
         body = encode(entry)
         link = compute_hash(body)
-        self.run(
-            "INSERT INTO discreet_entries (number, kind, account, id, measurement, debit, body, hash) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (entry.number, *EntryKeys.of(entry), body, link),
-        )
+        row = (entry.number, *EntryKeys.of(entry), body, link)
+        if self.memory is not None and isinstance(entry, Debit) and _is_number(entry.number):
+            self.memory.changes += 1  # first, so that no failure halfway passes for none
+            self.memory.unsaved_debits.append(row)
+            self.memory.unsaved_keys.update((entry.id, entry.measurement))
+        else:
+            self.run(_INSERT_ENTRIES[1], row)
         if self.memory is not None:
             self.memory.head = Head(entry.number, link)
         match entry:
@@ -242,11 +259,10 @@ class SqlTransaction:
     def save_totals(self, account: AccountState) -> None:
         """As in `Transaction`."""
         for each in account.lineage:
-            totals = Totals(each.budget.spent, each.budget.delta_spent, each.debits, each.privacy_unit)
             if self.memory is None:
-                self._write_totals(each.name, totals)
+                self._write_totals(each)
             else:
-                self.memory.totals[each.name] = totals
+                self.memory.accounts[each.name] = each
                 self.memory.unsaved_totals.add(each.name)
                 self.memory.changes += 1
 
@@ -254,10 +270,11 @@ class SqlTransaction:
         """Write what is only remembered."""
         if self.memory is None:
             return
+        self._write_debits(self.memory)
         for name in self.memory.unsaved_totals:
-            self._write_totals(name, self.memory.totals[name])
+            self._write_totals(self.memory.accounts[name])
         for (account, event), times in self.memory.unsaved_events.items():
-            _count_event(self.run, account, event, times)
+            _count_event_again(self.run, account, event, times)
         self.memory.unsaved_totals.clear()
         self.memory.unsaved_events.clear()
 
@@ -269,29 +286,56 @@ class SqlTransaction:
             events[key] = events.get(key, 0) + 1
             self.memory.changes += 1
 
-    def _write_totals(self, name: str, totals: Totals) -> None:
+    def _write_totals(self, account: AccountState) -> None:
+        spent, delta_spent = str(account.budget.spent), str(account.budget.delta_spent)
         self.run(
             "UPDATE discreet_accounts SET spent = ?, leaked = ?, debits = ?, whose = ? WHERE name = ?",
-            (str(totals.spent), str(totals.delta_spent), totals.debits, totals.privacy_unit, name),
+            (spent, delta_spent, account.debits, account.privacy_unit, account.name),
         )
+
+    def _write_debits(self, memory: Memory) -> None:
+        """Write the debits that are only remembered, in their order, by as few statements as `ROWS_AT_ONCE` allows."""
+        rows, start = memory.unsaved_debits, 0
+        for many in ROWS_AT_ONCE:
+            while len(rows) - start >= many:
+                values = rows[start] if many == 1 else tuple(chain.from_iterable(rows[start : start + many]))
+                self.run(_INSERT_ENTRIES[many], values)
+                start += many
+        rows.clear()
+        memory.unsaved_keys.clear()
+
+    def _write_debits_with(self, key: str) -> None:
+        """Write the debits before one is looked for by this id or measurement, if one of those that are only remembered may
+        have it. Without one, the table alone answers as if they were in it."""
+        if self.memory is not None and key in self.memory.unsaved_keys:
+            self._write_debits(self.memory)
+
+    def _write_debits_from(self, number: int) -> None:
+        """Write the debits before an entry is looked for by this number, if one that is only remembered may have it."""
+        if self.memory is not None and self.memory.unsaved_debits and number >= self.memory.unsaved_debits[0][0]:
+            self._write_debits(self.memory)
 
     def find_entry(self, number: int) -> Entry | None:
         """As in `Transaction`."""
+        self._write_debits_from(number)
         row = self._fetch_one("SELECT body FROM discreet_entries WHERE number = ?", number) if _is_number(number) else None
         return self._decode(decode, row[0]) if row else None
 
     def find_hash(self, number: int) -> bytes | None:
         """As in `Transaction`."""
+        self._write_debits_from(number)
         row = self._fetch_one("SELECT hash FROM discreet_entries WHERE number = ?", number) if _is_number(number) else None
         return self._check_bytes(row[0]) if row else None
 
     def find_debit_by_id(self, account: str, id: str) -> Debit | None:
         """As in `Transaction`."""
+        self._write_debits_with(id)
         row = self._fetch_one("SELECT body FROM discreet_entries WHERE account = ? AND id = ?", account, id)
         return self._decode(decode_debit, row[0]) if row else None
 
     def find_debit_by_measurement(self, account: str, measurement: str, *, in_family: bool = False) -> Debit | None:
         """As in `Transaction`."""
+        self._write_debits_with(measurement)
         if self._fetch_one("SELECT 1 FROM discreet_entries WHERE measurement = ? LIMIT 1", measurement) is None:
             return None  # as for most, which are new; to rank those that are found takes longer
         row = self._fetch_one(
@@ -312,11 +356,12 @@ class SqlTransaction:
 
     def iter_entries(self, kind: str | None = None, *, after: int | None = None) -> Iterator[StoredEntry]:
         """As in `Transaction`, a batch at a time: a history of any length fits into memory."""
+        self.flush()
         least = -(1 << 63), ">="  # the least number that the column can hold: planted entries are found, too
         last, order = least if after is None else (after, ">")
         of_kind, values = ("", ()) if kind is None else (" AND kind = ?", (kind,))
         while batch := self.run(
-            f"SELECT number, kind, account, id, measurement, debit, body, hash FROM discreet_entries "
+            f"SELECT {ENTRY_COLUMNS} FROM discreet_entries "
             f"WHERE number {order} ?{of_kind} ORDER BY number LIMIT {BATCH_ROWS}",
             (last, *values),
         ).fetchall():
@@ -342,7 +387,7 @@ class SqlTransaction:
             if opened.parent is not None and opened.parent not in found:
                 raise LedgerCorrupted(self.location, f"account {name!r} has no parent that was opened before it")
             parent = None if opened.parent is None else found[opened.parent]
-            found[name] = self._add_totals(opened.to_account(parent), parent, self._to_totals(name, totals))
+            found[name] = self._read_state(opened.to_account(parent), parent, totals)
         return tuple(found.values())
 
     def read_root(self, account: str) -> str | None:
@@ -357,34 +402,31 @@ class SqlTransaction:
 
     def read_totals(self, account: AccountState) -> AccountState:
         """As in `Transaction`."""
-        totals = None if self.memory is None else self.memory.totals.get(account.name)
-        if totals is None:
+        parent = None if account.parent is None else self.read_totals(account.parent)
+        known = None if self.memory is None else self.memory.accounts.get(account.name)
+        if known is None:
             select = "SELECT spent, leaked, debits, whose FROM discreet_accounts WHERE name = ?"
             row = self._fetch_one(select, account.name)
             if row is None:
                 raise LedgerCorrupted(self.location, f"account {account.name!r} is missing")
-            totals = self._to_totals(account.name, row)
+            known = self._read_state(account, parent, row)
             if self.memory is not None:
-                self.memory.totals[account.name] = totals
-        return self._add_totals(account, None if account.parent is None else self.read_totals(account.parent), totals)
+                self.memory.accounts[account.name] = known
+        elif known.parent is not parent or not _is_opened_as(known, account):
+            budget = known.budget
+            known = _add_totals(account, parent, budget.spent, budget.delta_spent, known.debits, known.privacy_unit)
+        return known
 
     def _check_opening(self, entry: Entry | None, account: str) -> AccountOpened:
         if not isinstance(entry, AccountOpened) or entry.account != account:
             raise LedgerCorrupted(self.location, f"account {account!r} does not point at the entry that opened it")
         return entry
 
-    def _to_totals(self, name: str, row: Sequence[Any]) -> Totals:
+    def _read_state(self, account: AccountState, parent: AccountState | None, row: Sequence[Any]) -> AccountState:
         try:
-            return Totals(Fraction(row[0]), Fraction(row[1]), row[2], row[3])
+            return _add_totals(account, parent, Fraction(row[0]), Fraction(row[1]), row[2], row[3])
         except (ValueError, TypeError, ZeroDivisionError):
-            raise LedgerCorrupted(self.location, f"the totals of account {name!r} are no numbers") from None
-
-    def _add_totals(self, account: AccountState, parent: AccountState | None, totals: Totals) -> AccountState:
-        budget = account.budget
-        spent = Filter(budget.currency, budget.limit, budget.delta_limit, totals.spent, totals.delta_spent)
-        return AccountState(
-            account.name, spent, account.delta, parent, totals.debits, totals.privacy_unit, account.own_split
-        )
+            raise LedgerCorrupted(self.location, f"the totals of account {account.name!r} are no numbers") from None
 
     def read_event_counts(self, account: str, limit: int | None = None) -> dict[bytes, int]:
         """As in `Transaction`."""
@@ -435,6 +477,28 @@ class SqlTransaction:
         if not isinstance(cell, int):
             raise LedgerCorrupted(self.location, "a column that holds integers holds something else")
         return cell
+
+
+def _add_totals(
+    account: AccountState, parent: AccountState | None, spent: Fraction, delta_spent: Fraction, debits: int, unit: str
+) -> AccountState:
+    """Return an account as it was opened, with these parents and these totals."""
+    budget = account.budget
+    after = Filter(budget.currency, budget.limit, budget.delta_limit, spent, delta_spent)
+    return AccountState(account.name, after, account.delta, parent, debits, unit, account.own_split)
+
+
+def _is_opened_as(known: AccountState, account: AccountState) -> bool:
+    """Whether an account that is remembered holds the very limits of this one: a charge keeps them, so no other account of
+    this name has them. Then the two differ in their totals and parents alone."""
+    budget, opened = known.budget, account.budget
+    return (
+        budget.limit is opened.limit
+        and budget.delta_limit is opened.delta_limit
+        and budget.currency is opened.currency
+        and known.delta is account.delta
+        and known.own_split is account.own_split
+    )
 
 
 def _is_number(number: int) -> bool:

@@ -20,9 +20,11 @@ while (`BATCH_WAIT_SECONDS`).
 
 **What is remembered.** From one batch to the next the store remembers the end of the chain and the totals of the accounts
 that it debited (`Memory`), and reads them again if another connection has committed anything since, which SQLite's
-`data_version` says, or if this one has done anything but run such batches. The debits of a batch write their totals and the
-counts of their events together, before the commit: until then they are remembered, and bodies see them. A body that fails
-after it has changed what is remembered has written something, too.
+`data_version` says, or if this one has done anything but run such batches. The debits of a batch write their rows, their
+totals and the counts of their events together, before the commit: until then they are remembered, and bodies see them. A
+body that fails after it has changed what is remembered has written something, too. **Proof** that bodies see the rows: by
+number, id or measurement a body finds what the table holds; whatever a row that is only remembered could add to that is
+written first; and all else that reads entries writes all of them first.
 """
 
 import os
@@ -49,7 +51,7 @@ from discreet.ledger.sql_store import (
 )
 from discreet.ledger.store import Returned
 from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
-from discreet.paths import exists, resolve
+from discreet.paths import describe_kind, exists, resolve
 
 WAIT_SECONDS = 1.0
 MAX_TRIES = 120
@@ -96,8 +98,10 @@ class Member:
 
     def wake(self) -> None:
         """Let its thread go on, or look whether it is to run the next batch."""
-        with suppress(RuntimeError):  # it was woken before
+        try:  # noqa: SIM105  `suppress` takes as long again
             self.gate.release()
+        except RuntimeError:  # it was woken before
+            pass
 
     def end(self, failure: BaseException | None = None) -> None:
         """Let its thread go on: its batch is on the disk, or `failure` says why none of it is. Only the first end counts."""
@@ -334,6 +338,7 @@ class SqliteStore:
         if create and not exists(self.path.parent, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
             hint = "create the folder first, or name a file in another one"
             raise LedgerUnavailable(self.location, "its folder does not exist", hint)
+        self._check_kind(create)
         with self._translate_errors(opening=True):
             if create:  # for its owner alone, who may give others rights
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -342,6 +347,8 @@ class SqliteStore:
                 uri, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
             )
             self._file = self._file_identity()
+            if not create:
+                self._check_tables()
             self._connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
             if self._execute_with_retry("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                 raise LedgerUnavailable(
@@ -353,6 +360,33 @@ class SqliteStore:
             if self._version() != LATEST_VERSION:
                 self._upgrade(create)
             self._log = WriteAheadLog(self.location)
+
+    def _check_kind(self, create: bool) -> None:
+        """Refuse what is no file: SQLite would write to a device, wait for a named pipe, and blame the disk. Refuse an empty
+        file that should hold a ledger: SQLite would take it for an empty database, and begin to write one. The file of a
+        ledger is never empty, since its first page is written before its log is begun."""
+        try:
+            found = os.stat(self.path)
+        except OSError:  # as that of a file that is not there yet; what opens it says why
+            return
+        reason, hint = describe_kind(found.st_mode), "name the file of a ledger"
+        if reason is None and not create and found.st_size == 0:
+            reason, hint = "this file is empty, so it holds no ledger", "name another file; if it was a ledger, restore it"
+        if reason is not None:
+            raise self._not_a_ledger_error(reason, hint)
+
+    def _check_tables(self) -> None:
+        """Refuse the database of another program, before its pragmas are set: they would stay in the file."""
+        tables = self._execute_with_retry("SELECT MAX(name = 'discreet_schema') FROM sqlite_master").fetchone()
+        if tables[0] == 0:  # NULL if there is no table, as in a ledger that another process is making
+            raise self._not_a_ledger_error(
+                "this is a database of another program, not a ledger", "name another file; if it was a ledger, restore it"
+            )
+
+    def _not_a_ledger_error(self, reason: str, hint: str) -> LedgerUnavailable:
+        error = LedgerUnavailable(self.location, reason, hint)
+        error.see = PARAMETER_PAGES["ledger"]
+        return error
 
     def _version(self) -> int:
         assert self._connection is not None
@@ -456,9 +490,7 @@ class SqliteStore:
         code = _error_code(error)
         if code == sqlite3.SQLITE_NOTADB and not self._has_signature():
             hint = "name another file; if it was a ledger, restore it"
-            refused = LedgerUnavailable(self.location, "this file is not a ledger", hint)
-            refused.see = PARAMETER_PAGES["ledger"]
-            return refused
+            return self._not_a_ledger_error("this file is not a ledger", hint)
         if code in _CORRUPTED:
             return LedgerCorrupted(self.location, f"SQLite reports: {error}")
         if code in _BUSY:
