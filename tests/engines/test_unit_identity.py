@@ -156,14 +156,16 @@ VALUES: list[Any] = [0, 1, 2, -7, 1.0, 0.0, 0.5, 1e20, float("inf"), True, False
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_cell_means_the_same_in_a_column_of_its_own_type_and_among_objects(kind: Kind) -> None:
-    for value in VALUES:
-        typed = pd.DataFrame({"id": [1, 2], "x": [value, value]})
-        mixed = pd.DataFrame({"id": [1, 2, 3], "x": pd.Series([value, value, b"odd"], dtype=object)})
-        read = [
-            DuckDB.open(frame, "people", {"id": Kind.INTEGER, "x": kind}, "id").connection.execute("SELECT x FROM people")
-            for frame in (typed, mixed)
-        ]
-        cells = [result.fetchall()[:2] for result in read]
+    """Each value has a column of its own in two frames, for DuckDB takes longer to start than to read them."""
+    values = {f"x{place}": value for place, value in enumerate(VALUES)}
+    typed = pd.DataFrame({"id": [1, 2]} | {name: [value, value] for name, value in values.items()})
+    odd = {name: pd.Series([value, value, b"odd"], dtype=object) for name, value in values.items()}
+    mixed = pd.DataFrame({"id": [1, 2, 3]} | odd)
+    kinds = {"id": Kind.INTEGER} | dict.fromkeys(values, kind)
+    opened = [DuckDB.open(frame, "people", kinds, "id").connection for frame in (typed, mixed)]
+    for name, value in values.items():
+        cells = [connection.execute(f"SELECT {name} FROM people").fetchall()[:2] for connection in opened]
+        assert len(cells[0]) == 2
         assert cells[0] == cells[1], value
 
 

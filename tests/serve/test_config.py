@@ -277,7 +277,7 @@ def test_groups_of_the_provider_and_a_default_are_roles(tmp_path: Path) -> None:
     config = parse_config(text.replace("[populations.employees]", stated), tmp_path)
     oidc = make_web_settings(config).oidc
     assert oidc is not None
-    provider = Provider(oidc, "https://dp.example.org/in/callback", httpx.Client())
+    provider = Provider(oidc, "https://dp.example.org/in/callback", httpx.Client(verify=False))
     roles = {
         group: provider._choose_role({"groups": [group]}) for group in ("dp-stewards", "dp-analysts", "dp-readers", "x")
     }

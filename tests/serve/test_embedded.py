@@ -60,7 +60,7 @@ def test_log_and_metrics_hold_no_question_and_no_token(tmp_path: Path, monkeypat
             printed += line
         [address, token] = re.findall(r'connect\("(\S+)", token="(\S+)"\)', printed)[0]
         [place] = re.findall(r"http://127\.0\.0\.1:\d+/metrics", printed)
-        with httpx.Client() as http:
+        with httpx.Client(verify=False) as http:
             people = open_remote(address, token, http)
             people.ask(COUNT.format(name="people"), epsilon=0.1)
             base = address.rpartition("/")[0]

@@ -13,7 +13,7 @@ from discreet.events import Composition, GaussianEvent, compose
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.mechanisms import Laplace
 from discreet.units import to_sensitivity
-from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
+from tests.support.people import BY_DEPARTMENT, EVERYTHING, people, session
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -139,7 +139,7 @@ def test_eight_threads_ask_one_session() -> None:
 
 
 def test_what_is_paid_stays_paid_when_the_engine_fails() -> None:
-    asked = session(epsilon=1)
+    asked = session(epsilon=1, source=people())
     asked.engine.connection.execute("DROP TABLE people")
     with pytest.raises((EngineFailed, SourceRefused), match=r"Details are in the owner.s log"):
         asked.ask(BY_DEPARTMENT, epsilon=Fraction(1, 4))

@@ -8,7 +8,7 @@ import pytest
 from discreet.errors import EngineFailed, LedgerUnavailable, SourceQuarantined
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine
 from discreet.session.session import Session
-from tests.support.people import BY_DEPARTMENT, session
+from tests.support.people import BY_DEPARTMENT, people, session
 
 
 class FullDisk(MemoryQuarantine):
@@ -20,7 +20,7 @@ class FullDisk(MemoryQuarantine):
 
 def failing_session(quarantine: Any) -> Session:
     """A session whose queries fail in the engine, on a table that is gone."""
-    found: Any = replace(session(epsilon=1), quarantine=quarantine)
+    found: Any = replace(session(epsilon=1, source=people()), quarantine=quarantine)
     found.engine.connection.execute("DROP TABLE people")
     return found  # type: ignore[no-any-return]
 

@@ -17,9 +17,9 @@ def _in_duckdb() -> Storing:
 
 
 @pytest.mark.parametrize("each", [40, at_night(100)])
-@pytest.mark.parametrize("start", every_nth_by_day(range(60_000, 60_128, 16), 2))
+@pytest.mark.parametrize("start", every_nth_by_day(range(60_000, 60_128, 16), 4))
 def test_neighbours_look_alike(start: int, each: int) -> None:
-    """2,500 bad inputs by day, 10,000 at night, each on a table and its neighbour."""
+    """1,300 bad inputs by day, 10,000 at night, each on a table and its neighbour."""
     assert unlike(_in_duckdb(), range(start, start + 16), each) == []
 
 

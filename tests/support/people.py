@@ -1,5 +1,6 @@
 """A table of invented people that the tests of sessions share: one row per person."""
 
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -25,9 +26,16 @@ def people() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def session(epsilon: Any = 10, delta: Any = 0, **more: Any) -> Session:
+@cache
+def _people_once() -> duckdb.DuckDBPyConnection:
+    return people()
+
+
+def session(epsilon: Any = 10, delta: Any = 0, source: duckdb.DuckDBPyConnection | None = None, **more: Any) -> Session:
+    """A session over the people. Its connection is its own, and its database that of all sessions of this process, because
+    DuckDB takes long to open one: a test that changes the table gives a source, `people()`."""
     declared: dict[str, Any] = {
         "unit": "id", "table": "people", "bounds": {"pay": (0, 200), "age": (0, 100)}, "keys": {"dept": DEPARTMENTS},
         "unique": True,
     }  # fmt: skip
-    return connect(people(), epsilon=epsilon, delta=delta, **(declared | more))
+    return connect(source or _people_once().cursor(), epsilon=epsilon, delta=delta, **(declared | more))

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import scipy.special  # noqa: F401 - a stream imports it when it first needs it: every child would take 0.3 s for it
+
 from discreet.accounting.currencies import parse_currency
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -41,11 +42,22 @@ weight = 3
 """
 
 
+@pytest.fixture(scope="module")
+def published_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    write_people(folder)
+    (folder / "plan.toml").write_text(PLAN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_STATE", str(tmp_path_factory.mktemp("state")))
+        publish_tables(folder / "plan.toml", folder / "out")
+    return folder
+
+
 @pytest.fixture
-def published(tmp_path: Path) -> Path:
-    write_people(tmp_path)
-    (tmp_path / "plan.toml").write_text(PLAN)
-    return publish_tables(tmp_path / "plan.toml", tmp_path / "out").folder
+def published(published_once: Path, tmp_path: Path) -> Path:
+    """A copy for each test, which may change it."""
+    copytree(published_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "out"
 
 
 def test_a_folder_reproduces_from_its_measurements_alone(published: Path) -> None:

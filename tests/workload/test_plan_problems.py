@@ -247,7 +247,7 @@ def test_all_faults_of_a_set_are_in_the_one_refusal(place: Path, kind: str) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_faults_of_some_pairs_are_in_the_one_refusal(place: Path, kind: str) -> None:
-    assert not find_hidden(place, kind, Random(20).sample(list_pairs(kind), 12))
+    assert not find_hidden(place, kind, Random(20).sample(list_pairs(kind), 6))
 
 
 @pytest.mark.nightly

@@ -35,6 +35,7 @@ from discreet.events import (
 )
 from discreet.units import Sensitivity, to_sensitivity
 from tests.support import neighbour_oracle as oracle
+from tests.support.rounds import every_nth_by_day
 
 SLACK, ROUGH = 1e-11, 1e-9  # the truth is summed in doubles
 Noise = Callable[[int, int, int], oracle.Masses]
@@ -115,7 +116,7 @@ def check_choices(seed: int, compare: bool = False) -> None:
     assert (rate < 1 and times > 1) or found.upper <= truth * (margin + 0.02) + 1e-9
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", every_nth_by_day(range(4), 2))
 def test_rounds_of_choices_against_all_answers(block: int) -> None:
     for seed in range(6 * block, 6 * block + 6):
         check_choices(seed, compare=seed % 6 == 0)

@@ -22,6 +22,7 @@ from discreet.session.connect import connect
 from discreet.units import Neighbours
 from tests.support.conformance import find_differences, find_join_differences
 from tests.support.random_tables import World, stored, world
+from tests.support.rounds import every_nth_by_day
 
 ROWS = 2_000_000
 COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"
@@ -47,11 +48,12 @@ def restrict_by_row(part: Part, source: exp.Expr, unit: str) -> exp.Expr:
     return kept.where(f"HASH(row) % {part.count} = {part.index}", dialect="duckdb").subquery()
 
 
-def test_parts_give_the_same_integers_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("start", every_nth_by_day(range(2), 2))
+def test_parts_give_the_same_integers_as_the_whole(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
     opening = partial(open_small, connection=duckdb.connect())
-    assert find_differences(opening, range(20), 3) == []
-    assert find_join_differences(opening, range(3), 2) == []
+    assert find_differences(opening, range(start, 20, 2), 3) == []
+    assert find_join_differences(opening, range(start, 3, 2), 2) == []
 
 
 class NoMemory(DuckDB):

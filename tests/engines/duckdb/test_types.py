@@ -1,6 +1,9 @@
 """Names and texts that DuckDB is given as SQL arrive as they are."""
 
+from collections.abc import Iterator
+
 import duckdb
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -12,10 +15,17 @@ TEXTS = st.text(
 )
 
 
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as opened:
+        yield opened
+
+
 @settings(max_examples=200, deadline=None)
 @given(text=TEXTS, others=st.lists(TEXTS, max_size=3), name=TEXTS.filter(bool))
-def test_duckdb_reads_back_what_is_quoted(text: str, others: list[str], name: str) -> None:
-    connection = duckdb.connect()
+def test_duckdb_reads_back_what_is_quoted(
+    connection: duckdb.DuckDBPyConnection, text: str, others: list[str], name: str
+) -> None:
     found = connection.execute(
         f"SELECT {quote_text(text)} AS {quote_name(name)}, {quote_texts(others)}::VARCHAR[] AS others"
     )

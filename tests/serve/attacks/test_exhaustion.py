@@ -59,7 +59,7 @@ def read_all(opened: socket.socket) -> bytes:
 
 def check_answers_at_once(service: Service) -> None:
     """Health and pages are answered while whatever the test does goes on."""
-    with httpx.Client(base_url=service.settings.address, timeout=SOON) as client:
+    with httpx.Client(verify=False, base_url=service.settings.address, timeout=SOON) as client:
         assert client.get("/api/v1/live").status_code == 200
         assert client.get("/api/v1/ready").status_code == 200
         assert client.get("/api/v1").status_code == 200
@@ -175,7 +175,9 @@ def test_quotes_that_wait_for_a_place_hold_no_thread_that_others_share(tmp_path:
         statuses = list[int]()
 
         def send(path: str) -> None:
-            with httpx.Client(base_url=service.settings.address, headers=headers, timeout=2 * PATIENCE) as client:
+            with httpx.Client(
+                verify=False, base_url=service.settings.address, headers=headers, timeout=2 * PATIENCE
+            ) as client:
                 statuses.append(client.post(path, json=body).status_code)
 
         threads = [
@@ -206,7 +208,7 @@ def test_ready_needs_no_thread_that_others_share(tmp_path: Path) -> None:
         headers = {"Authorization": f"Bearer {service.tokens['ada']}"}
         threads = load_many(service, 2 * SHARED_THREADS, "/api/v1/tables", headers)
         wait_until(lambda: len(running) == SHARED_THREADS)
-        with httpx.Client(base_url=service.settings.address, timeout=SOON) as client:
+        with httpx.Client(verify=False, base_url=service.settings.address, timeout=SOON) as client:
             assert client.get("/api/v1/ready").status_code == 200
         go.set()
         assert set(join(threads)) == {200}
@@ -247,7 +249,7 @@ def test_a_provider_that_hangs_stops_nobody(tmp_path: Path, step: str, monkeypat
             threads = load_many(service, 2 * SHARED_THREADS, path, headers)
             wait_until(lambda: sum(each.is_alive() for each in threads) <= SIGN_IN_THREADS + MAX_SIGN_INS and len(taken) > 0)
             check_answers_at_once(service)
-            assert httpx.get(f"{service.settings.address}/in", timeout=SOON).status_code == 200
+            assert httpx.get(f"{service.settings.address}/in", verify=False, timeout=SOON).status_code == 200
             assert any(each.is_alive() for each in threads), "while the provider hangs"
             asked = len(taken)
             assert asked <= SIGN_IN_THREADS
@@ -255,7 +257,7 @@ def test_a_provider_that_hangs_stops_nobody(tmp_path: Path, step: str, monkeypat
                 each.close()
             assert set(join(threads)) == {503}
             assert len(taken) == asked
-            refused = httpx.get(f"{service.settings.address}{path}", headers=headers, timeout=SOON)
+            refused = httpx.get(f"{service.settings.address}{path}", verify=False, headers=headers, timeout=SOON)
             assert refused.status_code == 503
             assert int(refused.headers["retry-after"]) >= 1
             assert len(taken) == asked, "the failure is remembered"
@@ -405,11 +407,11 @@ def test_metrics_are_refused_under_a_foreign_name(service: Service, host: str) -
     server, thread = Metrics(service.control).serve("127.0.0.1", 0)
     try:
         port = server.server_port
-        foreign = httpx.get(f"http://127.0.0.1:{port}/metrics", headers={"Host": host.format(port=port)})
+        foreign = httpx.get(f"http://127.0.0.1:{port}/metrics", verify=False, headers={"Host": host.format(port=port)})
         assert foreign.status_code == 421
         assert "discreet" not in foreign.text
         for name in ("127.0.0.1", "localhost"):
-            shown = httpx.get(f"http://127.0.0.1:{port}/metrics", headers={"Host": f"{name}:{port}"})
+            shown = httpx.get(f"http://127.0.0.1:{port}/metrics", verify=False, headers={"Host": f"{name}:{port}"})
             assert (shown.status_code, "discreet_http_running" in shown.text) == (200, True)
     finally:
         server.shutdown()

@@ -369,14 +369,16 @@ def test_a_wait_holds_no_thread(tmp_path: Path) -> None:
 
         def wait(i: int) -> None:
             body = ASK | {"epsilon": (i + 1) / 1000}
-            with httpx.Client(base_url=service.settings.address, headers=headers, timeout=2 * PATIENCE) as client:
+            with httpx.Client(
+                verify=False, base_url=service.settings.address, headers=headers, timeout=2 * PATIENCE
+            ) as client:
                 results.append(client.post("/api/v1/asks", json=body, headers={"Prefer": "wait=999"}).status_code)
 
         threads = [threading.Thread(target=wait, args=(i,)) for i in range(60)]
         for thread in threads:
             thread.start()
         wait_until(lambda: service.control.count_waiting() == 60)
-        with httpx.Client(base_url=service.settings.address, timeout=PATIENCE) as client:
+        with httpx.Client(verify=False, base_url=service.settings.address, timeout=PATIENCE) as client:
             assert client.get("/api/v1").status_code == 200
         assert service.answer(answer_query(QUERY, 0.1)) == 60
         for thread in threads:
