@@ -271,8 +271,8 @@ class Composition(PrivacyEvent, frozen=True, tag="Composition"):
 class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
     """Parallel composition: events about disjoint parts of the *units*.
 
-    Adding or removing one unit changes one branch only, and replacing one up to two. The partition may have been chosen
-    after earlier answers.
+    Adding or removing one unit changes one branch only, and replacing one up to two; a branch with a public number of units
+    changes alone. The partition may have been chosen after earlier answers.
     """
 
     branches: tuple[Event, ...]

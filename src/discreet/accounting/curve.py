@@ -59,7 +59,7 @@ from discreet.accounting.contour import (
 )
 from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_sided, list_directions
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
-from discreet.accounting.neighbours import has_replacement
+from discreet.accounting.neighbours import has_replacement, to_replace_neighbours
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
 from discreet.accounting.pld.discrete import DiscretePld, convolve
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
@@ -86,6 +86,7 @@ from discreet.events import (
     PermuteAndFlipEvent,
     Shuffled,
     check_event,
+    contains_shuffled,
 )
 
 _COARSE = 1e-4  # a relative width to begin with, where lists are long
@@ -126,7 +127,7 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
         return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
     if _is_narrow(found):
         return found
-    if ceil_float(pure(event)) <= point:
+    if _holds_group(event) and ceil_float(pure(event)) <= point:
         return Bounds(0.0, 0.0)
     if (many := find_triangle_rounds(event)) is not None and point < inf:
         return _raise_lower_end(found, max(_finite_delta(parts, point, _ROUGH)[0] for parts in many.list_parts()))
@@ -149,10 +150,10 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
             "delta", format_rational(target), "must lie between 0 and 1", "give a probability, for example 1e-6"
         )
     found = _epsilon(event, target, rtol)
-    if target > 0 and not isinstance(event, Shuffled) and _is_narrow(found):
+    if target > 0 and not isinstance(event, Shuffled) and (_is_narrow(found) or not _holds_group(event)):
         return found
-    # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs; and where bounds
-    # that only dominate are composed, as those of groups of samples, they may cost more than all that was ever possible.
+    # Pure ε is computed in rationals, and the curve in doubles that are rounded up. Shuffling never costs. What dominates
+    # groups of samples may, where it is composed.
     most = ceil_float(pure(event))
     return Bounds(min(found.lower, most), min(found.upper, most))
 
@@ -226,6 +227,13 @@ def _maximise_pairs(event: Event, bound: Callable[[UpperBound, Composition], Int
     if len(found) < len(stated):
         return None
     return Bounds(max(low for low, _ in found), max(high for _, high in found))
+
+
+def _holds_group(event: Event) -> bool:
+    """Whether the event is a group, or a composition with one, as it is seen by its neighbours."""
+    seen = to_replace_neighbours(event)
+    parts = [part for part, _ in seen.parts] if isinstance(seen, Composition) else [seen]
+    return any(isinstance(part, Group) for part in parts)
 
 
 def _is_narrow(found: Bounds) -> bool:
@@ -328,7 +336,7 @@ def _maximise(
         low, high = find(event, Ends(low=True, high=True), tolerance)
         return Bounds(min(high, low), high)
     low = max(find(one, Ends(low=True, high=False), tolerance)[0] for one in (attained, *others))
-    rougher = max(tolerance, _ROUGH) if has_replacement(event) else tolerance
+    rougher = max(tolerance, _ROUGH) if has_replacement(event) and not contains_shuffled(event) else tolerance
     high = find(event, Ends(low=False, high=True), rougher)[1]
     if rougher > tolerance and high - low < 16 * rougher * high:
         high = min(high, find(event, Ends(low=False, high=True), tolerance)[1])

@@ -11,7 +11,6 @@ Every guarantee begins with `to_replace_neighbours`, and may call itself on the 
 twice.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 
 from discreet.events import (
@@ -76,10 +75,13 @@ def _replace(event: Event) -> Event:
             return Group(event, 2, replaced=True)
         case Subsampled(event=inner, rate=rate):
             # (1 − q)R + qP against (1 − q)R + qP', as a sample without replacement at that rate compares.
-            return SampledWithoutReplacement(Group(_replace(inner), 2), rate)
+            return _replace(inner) if rate == 1 else SampledWithoutReplacement(Group(_replace(inner), 2), rate)
         case Parallel(branches=branches):
-            # The replaced unit is in one branch or in two, of as many equal ones at most two.
-            return compose(*(repeat(_replace(branch), min(2, count)) for branch, count in Counter(branches).items()))
+            # The number of units in a branch with a sample without replacement, or with shuffled reports, is public: a unit
+            # that is replaced stays in it. Of the other branches one or two change.
+            alone = [_replace(branch) for branch in branches if has_replacement(branch) or _is_replaced(branch)]
+            others = tuple(branch for branch in branches if not (has_replacement(branch) or _is_replaced(branch)))
+            return Parallel((*alone, Group(Parallel(others), 2, replaced=True)) if others else tuple(alone))
         case Composition(parts=parts):
             return compose(*(repeat(_replace(part), times) for part, times in parts))
         case Group(event=inner, size=size, replaced=replaced):
@@ -90,3 +92,7 @@ def _replace(event: Event) -> Event:
             return SampledWithoutReplacement(_replace(inner), rate)
         case _:
             return event
+
+
+def _is_replaced(event: Event) -> bool:
+    return isinstance(event, Group) and event.replaced
