@@ -1,6 +1,7 @@
 """A path that the system refuses is an error that names it, whichever command it was given to, and never a traceback."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,7 @@ from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.formats import to_csv, write_parquet
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import default_key_path
+from discreet.paths import create_file
 from discreet.session.connect import connect
 from discreet.workload.publishing import _require_known_key
 from discreet.workload.spec import parse_workload, read_workload
@@ -248,3 +250,19 @@ def test_paths_that_lead_nowhere(path: str, tmp_path: Path, monkeypatch: pytest.
 def test_a_plan_with_the_home_of_nobody(tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match=r"source is '~nobody-of-this-name/x\.csv': cannot be resolved"):
         parse_workload('source = "~nobody-of-this-name/x.csv"\n[budget]\nepsilon = 1\n[questions.q]\nsql = "x"', tmp_path)
+
+
+def test_a_file_is_made_once_and_never_opened_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To close a handle of it would take SQLite's locks off it."""
+    opened, file, system_open = list[str](), tmp_path / "hr.ledger", os.open
+    monkeypatch.setattr(os, "open", lambda path, *rest: (opened.append(str(path)), system_open(path, *rest))[1])
+    create_file(file)
+    assert (file.stat().st_mode & 0o777, file.read_bytes()) == (0o600, b"")
+    file.write_bytes(b"kept")
+    create_file(file)
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)  # it comes after it was looked for
+    create_file(file)
+    assert file.read_bytes() == b"kept"
+    assert opened
+    assert str(file) not in opened
+    assert [*tmp_path.iterdir()] == [file]

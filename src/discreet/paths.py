@@ -50,6 +50,24 @@ def exists(path: str | os.PathLike[str], refuse: Refuse) -> bool:
     return True
 
 
+def create_file(path: Path) -> None:
+    """Make an empty file for its owner alone, unless there is one.
+
+    The file is never opened under its own name: when a process closes any handle of a file, POSIX takes all locks of the
+    process off it, so the connections of SQLite that it has would lose theirs, and others would remove their log.
+    """
+    if os.path.lexists(path):
+        return
+    draft = path.with_name(f".discreet-{os.urandom(8).hex()}")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        os.link(draft, path)  # which replaces no file that came meanwhile
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def resolve(path: str | os.PathLike[str], refuse: Refuse) -> Path:
     """Resolve a path, `~` and links included.
 

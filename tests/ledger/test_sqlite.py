@@ -235,3 +235,56 @@ def test_a_file_keeps_its_pages_and_its_log_the_same_length(folder: Path) -> Non
         assert connection is not None
         pragmas = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "wal_autocheckpoint")]
         assert pragmas == [size, LOG_BYTES // size]
+
+
+OPEN_AND_CLOSE = """
+import sys
+from discreet.ledger import open_ledger
+with open_ledger(sys.argv[1]) as ledger:
+    ledger.get_account("hr")
+"""
+
+
+def let_another_process_open_and_close(file: Path) -> None:
+    subprocess.run([sys.executable, "-c", OPEN_AND_CLOSE, str(file)], check=True)
+
+
+def spend_beside_others(file: Path) -> Fraction:
+    """What another connection sees of three debits of 1, paid after this process made the ledger a second time and another
+    process opened and closed it."""
+    account = open_ledger(file, create=True).open_account("hr", epsilon=10)
+    account.pay(compose(Claim(Fraction(1), Fraction(0))))
+    open_ledger(file, create=True)
+    let_another_process_open_and_close(file)
+    for _ in range(2):
+        account.pay(compose(Claim(Fraction(1), Fraction(0))))
+    seen = subprocess.run(
+        [sys.executable, "-c", OPEN_AND_CLOSE + "    print(ledger.get_account('hr').budget.spent)", str(file)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return Fraction(seen.stdout)
+
+
+def test_a_ledger_that_is_made_again_keeps_its_locks(folder: Path) -> None:
+    """POSIX takes all locks of a process off a file of which it closes any handle."""
+    assert spend_beside_others(folder / "hr.ledger") == 3
+
+
+def test_a_log_that_was_removed_takes_no_debit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The locks are lost, as by `create_file` if it opened the file, or by any program that reads the file in this process."""
+    file = folder / "hr.ledger"
+    monkeypatch.setattr("discreet.ledger.sqlite.create_file", lambda path: path.open("ab").close())
+    with pytest.raises(LedgerUnavailable, match="its write-ahead log was removed"):
+        spend_beside_others(file)
+    account = open_ledger(file).get_account("hr")
+    assert account.budget.spent == 1
+    account.pay(compose(Claim(Fraction(1), Fraction(0))))
+    let_another_process_open_and_close(file)
+    assert open_ledger(file).get_account("hr").budget.spent == 2
+
+
+def test_a_removed_log_that_goes_unnoticed_loses_debits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant of both."""
+    monkeypatch.setattr("discreet.ledger.sqlite.create_file", lambda path: path.open("ab").close())
+    monkeypatch.setattr(WriteAheadLog, "is_removed", False)
+    assert spend_beside_others(folder / "hr.ledger") == 1

@@ -27,6 +27,7 @@ number, id or measurement a body finds what the table holds; whatever a row that
 written first; and all else that reads entries writes all of them first.
 """
 
+import errno
 import os
 import sqlite3
 import threading
@@ -51,7 +52,7 @@ from discreet.ledger.sql_store import (
 )
 from discreet.ledger.store import Returned
 from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
-from discreet.paths import describe_kind, exists, resolve
+from discreet.paths import create_file, describe_kind, exists, resolve
 
 WAIT_SECONDS = 1.0
 MAX_TRIES = 120
@@ -78,6 +79,7 @@ _CORRUPTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISM
 _FAILURES = (sqlite3.Error, UnicodeDecodeError, OSError)
 
 _SIGNATURE = b"SQLite format 3\0"
+_KNOWS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 
@@ -321,13 +323,21 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
 
     def _current_connection(self) -> sqlite3.Connection:
-        """Return the connection, opened again after a fork or a failure. A file that is no longer at its path is refused."""
+        """Return the connection, opened again after a fork or a failure. A file that is no longer at its path is refused, and
+        so is a log that was removed: no other process would ever see what is committed to it."""
         if self._connection is None:
             self._connect(create=False)
         if self._file != self._file_identity():
             self._disconnect()
             raise LedgerUnavailable(
                 self.location, "the file was moved, removed or replaced", "put it back, then open it again"
+            )
+        if self._log is not None and self._log.is_removed:
+            self._disconnect()
+            raise LedgerUnavailable(
+                self.location,
+                "its write-ahead log was removed while it was open",
+                "find out what removed it, then try again: what is on the disk is read anew",
             )
         assert self._connection is not None
         return self._connection
@@ -341,7 +351,7 @@ class SqliteStore:
         self._check_kind(create)
         with self._translate_errors(opening=True):
             if create:  # for its owner alone, who may give others rights
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+                create_file(self.path)
             uri = f"{self.path.as_uri()}?mode=rw"
             self._connection = sqlite3.connect(
                 uri, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
@@ -424,7 +434,8 @@ class SqliteStore:
         raise AssertionError("unreachable")
 
     def _has_signature(self) -> bool:
-        """Whether the file starts as those of SQLite do."""
+        """Whether the file starts as those of SQLite do. SQLite could not read it, so no connection has a lock on it that
+        closing it here would release."""
         try:
             with open(self.path, "rb") as file:
                 return file.read(len(_SIGNATURE)) == _SIGNATURE
@@ -459,16 +470,13 @@ class SqliteStore:
             raise denied or self._translate(error) from error
 
     def _find_denial(self) -> LedgerUnavailable | None:
-        """Return the error of a file that this user may not read: SQLite says only that it cannot be opened."""
-        try:
-            os.close(os.open(self.path, os.O_RDONLY))
-        except PermissionError as error:
-            reason = f"it cannot be opened ({error.strerror})"
-            hint = "let its owner run this, or allow this user to read and write the file and its folder"
-            return LedgerUnavailable(self.location, reason, hint)
-        except OSError:
+        """Return the error of a file that this user may not read: SQLite says only that it cannot be opened. It is not opened
+        to find out, because to close it would take the locks of other connections of this process off it (`create_file`)."""
+        if not os.path.lexists(self.path) or os.access(self.path, os.R_OK, effective_ids=_KNOWS_EFFECTIVE_IDS):
             return None
-        return None
+        reason = f"it cannot be opened ({os.strerror(errno.EACCES)})"
+        hint = "let its owner run this, or allow this user to read and write the file and its folder"
+        return LedgerUnavailable(self.location, reason, hint)
 
     def _translate(self, error: BaseException) -> BaseException:
         """Return the error of discreet that says the same."""

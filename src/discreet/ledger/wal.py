@@ -35,6 +35,11 @@ class WriteAheadLog:
         with suppress(OSError):  # then it is not extended, and all else is the same
             self._file = FileIO(f"{database}-wal", "r+")
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether the log has no name any more. SQLite removes it where no connection has a lock on the database."""
+        return self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0
+
     def extend(self) -> None:
         """Write zeros behind the end, unless the log was extended and is not yet full. Call it inside a write transaction.
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from discreet.errors import BadParameter
-from discreet.paths import exists, resolve
+from discreet.paths import create_file, exists, resolve
 from discreet.serve.control.database import LATEST_VERSION, Pool, check_texts, check_version, migrate, missing_error
 from discreet.serve.control.errors import ControlUnavailable
 from discreet.serve.control.waiting import Hub, Subscription
@@ -80,7 +80,7 @@ class SqliteDatabase:
         self.location = str(self.path)
         if create:
             with self._translate_errors():
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+                create_file(self.path)
         elif not exists(self.path, lambda reason: ControlUnavailable(self.location, reason, "name another file")):
             raise missing_error(self.location)
         self._pool = Pool(self._connect, _disconnect, _is_usable, MAX_CONNECTIONS)
