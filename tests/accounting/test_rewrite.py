@@ -9,7 +9,7 @@ from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
-from discreet.accounting.rewrite import GroupShape, rewrite_group
+from discreet.accounting.rewrite import GroupShape, list_alternatives, rewrite_group
 from discreet.accounting.running import RunningTotal
 from discreet.accounting.selection import NegativeBinomialRuns, Selection
 from discreet.accounting.tcdp import tcdp
@@ -17,10 +17,12 @@ from discreet.accounting.zcdp import zcdp
 from discreet.events import (
     Claim,
     DiscreteLaplaceEvent,
+    Event,
     Parallel,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
+    ThresholdEvent,
     compose,
     group,
     shuffle,
@@ -149,6 +151,30 @@ def test_to_replace_neighbours_changes_nothing_twice() -> None:
         once = to_replace_neighbours(compose(event, replaces))
         assert to_replace_neighbours(once) == once
         assert all(pure(part) <= pure(once) for part, _ in once.parts)
+
+
+@pytest.mark.parametrize(
+    "replaces",
+    [
+        SampledWithoutReplacement(laplace(Fraction(2)), Fraction(1, 2)),
+        shuffle(RandomizedResponseEvent(Fraction(3, 4), 2), 1000),
+    ],
+)
+@pytest.mark.parametrize("name", EVERY)
+def test_the_curve_sees_every_event_as_its_neighbours_are(name: str, replaces: Event) -> None:
+    """No event is plain enough for the curve to leave this step out."""
+    event = compose(EVERY[name], replaces)
+    assert list_alternatives(event) == list_alternatives(to_replace_neighbours(event))
+
+
+def test_a_replaced_unit_leaves_one_key_and_enters_another_beside_shuffled_reports() -> None:
+    """One key has 10 units and 9 without this one, the other 9 and 10 with it: it may be shown in the place of the first."""
+    event = compose(shuffle(RandomizedResponseEvent(Fraction(3, 4), 2), 1000), ThresholdEvent(Fraction(1), 10, 1))
+    shown, hidden = 1 / (1 + exp(-1)), exp(-1) / (1 + exp(-1))
+    for at in (0.0, 1.5, 1.9):
+        truth = shown * shown - exp(at) * hidden * hidden
+        assert delta(event, at).upper >= truth
+        assert epsilon(event, truth * (1 - 1e-9)).upper >= at
 
 
 def test_one_of_equal_branches_or_two_change_where_a_unit_is_replaced() -> None:

@@ -201,8 +201,6 @@ def list_alternatives(event: Event) -> tuple[Composition, ...]:
     >>> [part for choice in list_alternatives(Parallel((one, two))) for part, _ in choice.parts] == [one, two]
     True
     """
-    if isinstance(event, Composition) and not any(isinstance(part, _NESTED) for part, _ in event.parts):
-        return (event,)
     event = to_replace_neighbours(event)
     match event:
         case Group(event=inner, size=size) if size > 1:
