@@ -271,7 +271,7 @@ def test_a_ledger_that_is_made_again_keeps_its_locks(folder: Path) -> None:
 
 
 def test_a_log_that_was_removed_takes_no_debit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The locks are lost, as by `create_file` if it opened the file, or by any program that reads the file in this process."""
+    """The locks are lost, as by `create_file` if it opened the file, or by whatever reads the file in this process."""
     file = folder / "hr.ledger"
     monkeypatch.setattr("discreet.ledger.sqlite.create_file", lambda path: path.open("ab").close())
     with pytest.raises(LedgerUnavailable, match="its write-ahead log was removed"):

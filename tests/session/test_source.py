@@ -125,12 +125,38 @@ def test_two_sessions_on_one_file(tmp_path: Path) -> None:
             asked.engine.connection.execute("SET threads = 1")
 
 
-def test_a_file_whose_settings_somebody_else_has_locked(tmp_path: Path) -> None:
+def test_a_file_that_is_open_elsewhere_in_this_process(tmp_path: Path) -> None:
+    """Another connection's settings and ours are apart; a connection that writes is refused."""
     path = written("duckdb", tmp_path)
     with duckdb.connect(path, read_only=True) as beside:
         beside.execute("SET lock_configuration = true")
-        with pytest.raises(SourceRefused, match="open elsewhere"):
-            connect(path, table="people", **DECLARED)
+        assert exact(connect(path, table="people", **DECLARED)) == COUNTS
+    with duckdb.connect(path, read_only=True) as beside:
+        asked = connect(path, table="people", **DECLARED)
+        beside.execute("SET threads = 1")
+        assert exact(asked) == COUNTS
+    del asked
+    gc.collect()
+    with duckdb.connect(path), pytest.raises(SourceRefused, match="no other program is writing"):
+        connect(path, table="people", **DECLARED)
+
+
+def test_a_file_that_took_the_place_of_another_is_read(tmp_path: Path) -> None:
+    """DuckDB keeps one database for a path while any connection to it is open. Sessions on one file share it."""
+    path, other = written("duckdb", tmp_path), tmp_path / "other.duckdb"
+    first, second = (connect(path, table="people", **DECLARED) for _ in range(2))
+    with duckdb.connect(other) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 1 AS id, 'new' AS dept")
+    other.replace(path)
+    third, fourth = (connect(path, table="people", **DECLARED | {"keys": {"dept": ["new"]}}) for _ in range(2))
+    assert exact(first) == exact(second) == COUNTS
+    assert exact(third) == exact(fourth) != COUNTS
+    del first, third
+    gc.collect()
+    assert exact(second) == COUNTS
+    fifth = connect(path, table="people", **DECLARED | {"keys": {"dept": ["new"]}})
+    with pytest.raises(duckdb.Error, match="locked"):  # it shares the fourth's database
+        fifth.engine.connection.execute("SET threads = 1")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "pandas"])

@@ -323,8 +323,8 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
 
     def _current_connection(self) -> sqlite3.Connection:
-        """Return the connection, opened again after a fork or a failure. A file that is no longer at its path is refused, and
-        so is a log that was removed: no other process would ever see what is committed to it."""
+        """Return the connection, opened again after a fork or a failure. A file that is no longer at its path is refused,
+        and so is a log that was removed: no other process would ever see what is committed to it."""
         if self._connection is None:
             self._connect(create=False)
         if self._file != self._file_identity():
@@ -470,8 +470,8 @@ class SqliteStore:
             raise denied or self._translate(error) from error
 
     def _find_denial(self) -> LedgerUnavailable | None:
-        """Return the error of a file that this user may not read: SQLite says only that it cannot be opened. It is not opened
-        to find out, because to close it would take the locks of other connections of this process off it (`create_file`)."""
+        """Return the error of a file that this user may not read: SQLite says only that it cannot be opened. It is not
+        opened to find out: to close it would take the locks of other connections of this process off it (`create_file`)."""
         if not os.path.lexists(self.path) or os.access(self.path, os.R_OK, effective_ids=_KNOWS_EFFECTIVE_IDS):
             return None
         reason = f"it cannot be opened ({os.strerror(errno.EACCES)})"

@@ -8,19 +8,21 @@ import os
 import stat
 from atexit import register
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from glob import escape
 from os import getpid
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
+from threading import Lock
 from typing import Any
-from weakref import finalize
+from weakref import WeakSet, finalize
 
 import duckdb
 
 from discreet.engines.base import SAYS_MORE, owner_log
-from discreet.engines.duckdb.types import quote_texts
+from discreet.engines.duckdb.types import quote_name, quote_text, quote_texts
 from discreet.errors import SourceRefused, raise_interrupts
 from discreet.paths import format_path, reason_of
 
@@ -44,13 +46,13 @@ def _make_private_folder() -> str:
         raise SourceRefused("there is no folder for temporary files", "name a writable one in TMPDIR") from None
 
 
-def _open_without_display(database: str = ":memory:", **options: Any) -> duckdb.DuckDBPyConnection:
-    """Open a database and return a second connection to it, which keeps it open by itself.
+def _open_without_display(**options: Any) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory and return a second connection to it, which keeps it open by itself.
 
     In a notebook DuckDB ties the connection that `duckdb.connect` returns to a progress bar of ipywidgets, and without that
     package it refuses to count progress at all. A cursor has no display, so progress is counted with and without ipywidgets.
     """
-    return duckdb.connect(database, **options).cursor()
+    return duckdb.connect(**options).cursor()
 
 
 def _remove_folder(folder: str, owner: int) -> None:
@@ -59,20 +61,40 @@ def _remove_folder(folder: str, owner: int) -> None:
         rmtree(folder, ignore_errors=True)
 
 
+_OPENED: dict[tuple[str, int, int], WeakSet[duckdb.DuckDBPyConnection]] = {}
+"""The connections to each file: by its path, and by what the system calls the file that was there."""
+_OPENING = Lock()
+
+
+def _forget_all() -> None:
+    """In a forked child no database of its parent works, and no thread releases what it held."""
+    global _OPENING
+    _OPENING = Lock()
+    _OPENED.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not where there is no fork
+    os.register_at_fork(after_in_child=_forget_all)
+
+
 @raise_interrupts()
 def open_database(path: str) -> duckdb.DuckDBPyConnection:
     """Open the file of a database for reading.
 
-    All connections of a process to one file share their settings, so the folder for rows that memory does not hold is that
-    of the first session, and stays until the process ends. DuckDB's own choice would be a folder beside the file, with rows
-    that other users can read.
+    It is attached to a database in memory. DuckDB keeps one database per path and process: while an earlier session had it
+    open, a file that took the place of the one before, as `prepare` puts it there, would never be read. Sessions on the same
+    file share a database, its settings and its handle: when a process closes any handle of a file, the system takes all of
+    its locks off. The folder for rows that memory does not hold is that of the first session, and stays until the process
+    ends: DuckDB's own choice would be a folder beside the file, with rows that other users can read.
     """
     try:
-        connection = _open_without_display(path, read_only=True)
-        if not _read_setting(connection, "lock_configuration"):
-            folder = _make_private_folder()
-            connection.execute("SET temp_directory = ?", [f"{folder}/rows"])
-            register(_remove_folder, folder, getpid())
+        with _OPENING:
+            while True:
+                file = _identify_file(path)
+                connection = _share_database(file) or _attach_database(path)
+                if file == _identify_file(path):  # else it was replaced meanwhile
+                    break
+            _OPENED.setdefault(file, WeakSet()).add(connection)
         return connection
     except duckdb.Error as error:
         owner_log.warning("%s", error)
@@ -82,11 +104,41 @@ def open_database(path: str) -> duckdb.DuckDBPyConnection:
         ) from None
 
 
+def _identify_file(path: str) -> tuple[str, int, int]:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):  # DuckDB says why
+        return path, 0, 0
+    return absolute_path(path), found.st_dev, found.st_ino
+
+
+def _share_database(file: tuple[str, int, int]) -> duckdb.DuckDBPyConnection | None:
+    """Return another connection to the database in which this file is open, if there is one."""
+    for connection in [*_OPENED.get(file, ())]:
+        with suppress(duckdb.ConnectionException):  # it was closed
+            return _use_attached(connection.cursor())
+    return None
+
+
+def _attach_database(path: str) -> duckdb.DuckDBPyConnection:
+    folder = _make_private_folder()
+    register(_remove_folder, folder, getpid())
+    connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})
+    name = " AS memory_db" if Path(path).name.lower().startswith("memory.") else ""  # DuckDB's own names are for itself
+    connection.execute(f"ATTACH {quote_text(path)}{name} (TYPE duckdb, READ_ONLY)")
+    return _use_attached(connection)
+
+
+def _use_attached(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Find tables in the attached file first."""
+    [[name]] = connection.execute("SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
+    connection.execute(f"USE {quote_name(name)}")
+    return connection
+
+
 def lock_down(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
     """Let the connection reach these files and nothing else, and lock its settings."""
-    if _read_setting(connection, "lock_configuration"):  # an earlier session on the same file, or its owner, did so
-        if _read_setting(connection, "enable_external_access"):
-            raise SourceRefused("this database is open elsewhere in this process, with locked settings", "close it there")
+    if _read_setting(connection, "lock_configuration"):  # an earlier session on the same file did so
         return connection
     allowed = quote_texts(files)
     connection.execute(f"SET allowed_paths = {allowed}")
