@@ -233,6 +233,7 @@ def _corners() -> Iterator[tuple[str, Callable[[], Bounds], float]]:
     claimed = compose(sample(Claim(Fraction(1), Fraction(1, 10**6)), TENTH), noise(GaussianEvent, 2))
     yield cost("10 × Subsampled(Subsampled(Claim(1, 1e-6), 1/10) + Gaussian(2), 1/10)", 10 * sample(claimed, TENTH), LOOSE)
     yield cost("DiscreteGaussian(1/20), l0 = 5", narrow, LOOSE)
+    yield cost("100 × DiscreteGaussian(3/10)", repeat(DiscreteGaussianEvent(Fraction(3, 10), to_sensitivity(1)), 100))
     yield cost("DiscreteGaussian(10), l2 = 3 alone", only_l2, LOOSE)
     yield cost("5 × DiscreteGaussian(10), l2 = 3 alone", 5 * only_l2, LOOSE)
     few, many = repeat(SampledWithoutReplacement(bell, TENTH), 3), repeat(sample(laplace(Fraction(13, 2)), TENTH), 20)
@@ -281,7 +282,7 @@ def corners(wanted: tuple[str, ...] = ()) -> Section:
 def _long_tasks() -> Iterator[tuple[str, Callable[[], object], int]]:
     fresh = iter(range(1, 1000))  # other events every time: what was computed for the last ones does not help
     yield "every guarantee of 300 different events", lambda: compare_guarantees(_different(next(fresh)), 1e-6), 100
-    for times, cost in ((30, 300), (1000, 1000)):
+    for times, cost in ((30, 300), (100, 1000), (1000, 1000)):
         work = partial(calibrate, DiscreteGaussian, sensitivity=1, epsilon=cost, delta=1e-6, times=times)
         yield f"calibrate DiscreteGaussian to ε = {cost}, {times} times", work, 500
     yield (

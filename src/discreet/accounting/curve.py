@@ -61,7 +61,7 @@ from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_s
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
 from discreet.accounting.neighbours import has_replacement, to_replace_neighbours
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
-from discreet.accounting.pld.discrete import DiscretePld, convolve
+from discreet.accounting.pld.discrete import DiscretePld, convolve, convolve_lattice
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import OffKinkPld, WithoutReplacementPld
@@ -618,12 +618,17 @@ class DiscreteCurve(Curve):
             return None
         listed = [(pld.atoms(), times) for pld, times in parts]
         found = [(atoms[0], atoms[1], times) for atoms, times in listed if atoms is not None]
-        total = convolve([(pld, times) for pld, _, times in found], _MAX_LISTED_ATOMS) if len(found) == len(parts) else None
+        if len(found) < len(parts):
+            return None
+        losses, omitted = [(pld, times) for pld, _, times in found], sum(times * omitted for _, omitted, times in found)
+        total = convolve(losses, _MAX_LISTED_ATOMS)
+        if total is None and (sums := convolve_lattice(losses)) is not None:
+            total, omitted = sums[0], omitted + sums[1]
         if total is None:
             return None
         order = np.argsort(-total.loss, kind="stable")
         ordered = DiscretePld(total.loss[order], total.log_mass[order], total.loss_error[order], total.mass_error[order])
-        return cls(ordered, sum(times * omitted for _, omitted, times in found))
+        return cls(ordered, omitted)
 
     def bound_delta(self, epsilon: float, rtol: float = 0.0) -> Interval:
         """As in `Curve`: each term is moved by the errors of its loss and of its mass.

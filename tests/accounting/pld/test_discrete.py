@@ -1,22 +1,28 @@
 """Lists of atoms have the mass of both distributions, and the gridded transform agrees with plain sums."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from math import log1p
+from math import comb, log, log1p
 
 import numpy as np
 import pytest
+from flint import arb, arb_poly
 
-from discreet.accounting.curve import delta
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.pld import discrete
 from discreet.accounting.pld.binomial import build_binomial_pld
-from discreet.accounting.pld.discrete import DiscretePld, sample_poisson, sum_directly, sum_exponentials
+from discreet.accounting.pld.discrete import DiscretePld, convolve_lattice, sample_poisson, sum_directly, sum_exponentials
 from discreet.accounting.pld.gaussian import DiscreteGaussianPld, gaussian_delta
 from discreet.accounting.pld.laplace import DiscreteLaplacePld
 from discreet.events import (
     BinomialEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
     Subsampled,
     compose,
+    repeat,
 )
 from discreet.units import to_sensitivity
 
@@ -112,3 +118,70 @@ def test_few_points_by_products_keep_their_promise(count: int, first: int) -> No
     truth = sum_directly(s, at, weight)
     assert (np.abs(found - truth) <= error * weight.sum() + 2 * slip + 1e-14 * weight.sum()).all()
     assert np.abs(found - sum_directly(s + 0.125, at, weight)).max() > 1e-3
+
+
+def find_faults(times: int, p: Fraction) -> set[str]:
+    """What `convolve_lattice` says of a binomial, with values 3 apart, that is not so."""
+    one = DiscretePld.of([2.0, -1.0], [log(p), log(1 - p)], 0.0, 1e-15)
+    found = convolve_lattice([(one, times // 3), (one, times - times // 3)])
+    assert found is not None
+    (pld, omitted), faults = found, set[str]()
+    exact = [comb(times, k) * p ** (times - k) * (1 - p) ** k for k in range(times + 1)]
+    first = round((2 * times - float(pld.loss[0])) / 3)
+    inside = exact[first : first + len(pld.loss)]
+    if (np.abs(pld.loss - (2 * times - 3 * (first + np.arange(len(inside))))) > pld.loss_error).any():
+        faults.add("loss")
+    low, high = (np.exp(pld.log_mass + sign * pld.mass_error) * (1 + sign * 1e-12) for sign in (-1, 1))
+    masses = np.array([float(each) for each in inside])
+    if (low > masses).any() or (high < masses).any():
+        faults.add("mass")
+    if sum(exact) - sum(inside) > Fraction(omitted):
+        faults.add("omitted")
+    return faults
+
+
+@pytest.mark.parametrize(("times", "p"), [(1, Fraction(1, 3)), (7, Fraction(1, 2)), (2500, Fraction(3, 10))])
+def test_sums_on_a_lattice_hold_a_binomial(times: int, p: Fraction) -> None:
+    assert find_faults(times, p) == set()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        (lambda one: replace(one, omitted=0.0), "omitted"),
+        (lambda one: replace(one, low=one.low * (1 - 1e-9), high=one.high * (1 - 1e-9)), "mass"),
+        (lambda one: replace(one, top=one.top + 1e-6), "loss"),
+    ],
+)
+def test_wrong_sums_on_a_lattice_are_noticed(
+    wrong: Callable[[discrete._Lattice], discrete._Lattice], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutants."""
+    right = discrete._Lattice.add
+    monkeypatch.setattr(discrete._Lattice, "add", lambda self, other: wrong(right(self, other)))
+    assert find_faults(2500, Fraction(3, 10)) == {fault}
+
+
+def test_losses_that_are_on_no_lattice_are_left_alone() -> None:
+    uneven = DiscretePld.of([2.0, 1.0, -1.5], [log(0.25), log(0.25), log(0.5)])
+    other = DiscretePld.of([1.0, -1.0], [log(0.5), log(0.5)])
+    assert convolve_lattice([(uneven, 2)]) is None
+    assert convolve_lattice([(other, 2), (DiscretePld.of([1.5, -1.0], [log(0.5), log(0.5)]), 1)]) is None
+
+
+@pytest.mark.parametrize(("sigma", "times"), [("3/10", 100), ("7/20", 150), ("1/4", 400), ("1/2", 100)])
+def test_many_narrow_discrete_gaussians_have_the_curve_of_their_sum(sigma: str, times: int) -> None:
+    """The sum of all noise is what decides: its distribution by the power of a polynomial with balls for coefficients."""
+    width = Fraction(sigma)
+    event = repeat(DiscreteGaussianEvent(width, ONE), times)
+    found = epsilon(event, 1e-6)
+    assert 0 < found.upper - found.lower < 1e-11 * found.upper
+    reach = 30
+    square = 2 * arb(width.numerator) ** 2 / arb(width.denominator) ** 2
+    weights = [(-(arb(k) ** 2) / square).exp() for k in range(-reach, reach + 1)]
+    chances = arb_poly([each / sum(weights, arb(0)) for each in weights]) ** times
+    for at, is_low in ((found.lower, True), (found.upper, False)):
+        losses = [(times - 2 * (k - reach * times)) / square for k in range(2 * reach * times + 1)]
+        above = [(p, loss) for p, loss in zip(chances.coeffs(), losses, strict=True) if loss > at]
+        truth = sum((p * (1 - (arb(at) - loss).exp()) for p, loss in above), arb(0))
+        assert truth >= arb("1e-6") * (1 - arb("1e-12")) if is_low else truth <= arb("1e-6") * (1 + arb("1e-12"))
