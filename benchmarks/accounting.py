@@ -233,7 +233,7 @@ def _corners() -> Iterator[tuple[str, Callable[[], Bounds], float]]:
     claimed = compose(sample(Claim(Fraction(1), Fraction(1, 10**6)), TENTH), noise(GaussianEvent, 2))
     yield cost("10 × Subsampled(Subsampled(Claim(1, 1e-6), 1/10) + Gaussian(2), 1/10)", 10 * sample(claimed, TENTH), LOOSE)
     yield cost("DiscreteGaussian(1/20), l0 = 5", narrow, LOOSE)
-    yield cost("100 × DiscreteGaussian(3/10)", repeat(DiscreteGaussianEvent(Fraction(3, 10), to_sensitivity(1)), 100))
+    yield cost("100 × DiscreteGaussian(3/10)", 100 * noise(DiscreteGaussianEvent, Fraction(3, 10)), TIGHT)
     yield cost("DiscreteGaussian(10), l2 = 3 alone", only_l2, LOOSE)
     yield cost("5 × DiscreteGaussian(10), l2 = 3 alone", 5 * only_l2, LOOSE)
     few, many = repeat(SampledWithoutReplacement(bell, TENTH), 3), repeat(sample(laplace(Fraction(13, 2)), TENTH), 20)
