@@ -5,6 +5,7 @@ far from any that noise has.
 from fractions import Fraction
 from itertools import pairwise
 from math import exp, inf, log, sqrt
+from random import Random
 
 import mpmath
 import pytest
@@ -17,6 +18,7 @@ from discreet.accounting.dominating_pairs import build_direction
 from discreet.accounting.pld.gaussian import gaussian_epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import list_alternatives
+from discreet.accounting.risk import advantage
 from discreet.errors import BadParameter
 from discreet.events import (
     NO_EVENT,
@@ -29,6 +31,7 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
@@ -38,7 +41,9 @@ from discreet.events import (
     ThresholdEvent,
     TruncatedGeometricEvent,
     compose,
+    contains_shuffled,
     repeat,
+    shuffle,
 )
 from discreet.units import Sensitivity, to_sensitivity
 from tests.support.every_event import EVERY
@@ -426,3 +431,51 @@ def test_no_pair_is_stated_where_moments_are_all_that_is_known() -> None:
     wide = DiscreteGaussianEvent(Fraction(10), Sensitivity(l2_squared=Fraction(19, 2)))
     assert bound_dominating_epsilon(2 * wide, 1e-6) is None
     assert bound_dominating_epsilon(unlike, 1e-6) is not None
+
+
+ANSWER = RandomizedResponseEvent(Fraction(3, 4), 2)
+LEAVES: tuple[Event, ...] = (
+    laplace(1),
+    gaussian(1),
+    ANSWER,
+    ExponentialEvent(Fraction(1)),
+    PermuteAndFlipEvent(Fraction(1)),
+    Claim(HALF, Fraction(1, 1000)),
+    ThresholdEvent(Fraction(1), 5, 1),
+    OptimalPartitionSelectionEvent(Fraction(1), Fraction(1, 100), 2),
+    DiscreteLaplaceEvent(Fraction(1), to_sensitivity(2)),
+    TruncatedGeometricEvent(Fraction(1), 0, 5, ONE),
+    Memoised(ANSWER, ANSWER, RandomizedResponseEvent(Fraction(9, 10), 2), 3, 2),
+)
+
+
+def draw_nested(random: Random, depth: int) -> Event:
+    """An event in `depth` wrappings of any kind."""
+    if depth == 0:
+        return shuffle(ANSWER, 20) if random.random() < 0.05 else random.choice(LEAVES)
+    inner, rate = draw_nested(random, depth - 1), Fraction(1, random.choice([1, 2, 3, 50]))
+    # A Poisson sample of reports whose number is public is refused.
+    match random.randrange(4 if contains_shuffled(inner) else 6):
+        case 0:
+            return Group(inner, random.choice([1, 2, 3]), replaced=False)
+        case 1:
+            return Parallel((inner, draw_nested(random, random.randrange(depth))))
+        case 2:
+            return compose(inner, draw_nested(random, random.randrange(depth)))
+        case 3:
+            return SampledWithoutReplacement(inner, rate)
+        case 4:
+            return Subsampled(inner, rate)
+        case _:
+            return Group(Subsampled(inner, rate), 2, replaced=True)
+
+
+@pytest.mark.parametrize("block", [*range(4), *(at_night(block) for block in range(4, 40))])
+def test_no_nesting_is_too_much(block: int) -> None:
+    """Of any event, and of a few rounds of a sample of it, there is an interval."""
+    for seed in range(block * 10, block * 10 + 10):
+        random = Random(seed)
+        inner = draw_nested(random, random.randint(1, 3))
+        for event in (inner, compose(inner, laplace(2)), repeat(SampledWithoutReplacement(inner, Fraction(1, 3)), 3)):
+            for found in (delta(event, HALF, 1e-3), epsilon(event, 1e-3, 1e-3), advantage(event, 1e-3)):
+                assert 0 <= found.lower <= found.upper, (seed, event)
