@@ -319,6 +319,38 @@ def test_claims_at_their_own_delta_beside_choices_cost_the_sum(chosen: Event, ot
         assert epsilon(event, total * (1 - Fraction(1, 10**30))).upper == inf
 
 
+LOUD = (ExponentialEvent(Fraction(1)), laplace(1), DiscreteLaplaceEvent(Fraction(1), ONE))
+
+
+@pytest.mark.parametrize("sample", [Subsampled, SampledWithoutReplacement])
+@pytest.mark.parametrize("inner", LOUD, ids=repr)
+def test_claims_at_their_own_delta_beside_samples_cost_the_sum(sample: type, inner: Event) -> None:
+    """What is sampled has no mass at infinity. Mutant: a δ that is less by a part in 10³⁰ still has no ε."""
+    small = Fraction(1, 10**6)
+    for times, total in ((1, small), (2, 1 - (1 - small) ** 2)):
+        event = compose(repeat(sample(inner, HALF), 3), repeat(Claim(HALF, small), times))
+        found, above = epsilon(event, total), epsilon(event, total * (1 + Fraction(1, 10**8)))
+        assert above.lower <= found.upper <= (3 * log((1 + exp(1)) / 2) + times / 2) * (1 + 1e-9)
+        assert epsilon(event, total * (1 - Fraction(1, 10**30))).upper == inf
+    assert epsilon(compose(sample(gaussian(1), HALF), Claim(HALF, small)), small).upper == inf
+
+
+@pytest.mark.parametrize("sigma", [1000, 10**5])
+@pytest.mark.parametrize("times", [2, 64, 100])
+@pytest.mark.parametrize("rate", [HALF, Fraction(1, 200)])
+def test_sampling_never_costs(sigma: int, times: int, rate: Fraction) -> None:
+    """Nearly no loss at all: the contour of rounds without replacement says nothing there."""
+    inner = GaussianEvent(Fraction(sigma), Sensitivity(l2=1))
+    rounds, everyone = (repeat(event, times) for event in (SampledWithoutReplacement(inner, rate), inner))
+    found, most = epsilon(rounds, 1e-6), epsilon(everyone, 1e-6)
+    assert found.lower <= found.upper <= most.upper < 0.04
+    assert delta(rounds, HALF).upper <= delta(everyone, HALF).upper < 1e-300
+    # A unit that is replaced leaves one branch and enters another, whether or not the rounds are taken for sampled.
+    beside = compose(rounds, Parallel((laplace(10), laplace(10))))
+    assert epsilon(laplace(10) * 2, 1e-6).lower <= epsilon(beside, 1e-6).upper < 0.5
+    assert delta(beside, 0).upper >= delta(laplace(10) * 2, 0).lower
+
+
 def test_two_claims_at_their_exact_total_cost_the_sum() -> None:
     two = 2 * Claim(Fraction(1), Fraction(1, 1000)) + Claim(Fraction(3), Fraction(0))
     found = epsilon(two, 1 - Fraction(999, 1000) ** 2)
