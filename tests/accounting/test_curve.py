@@ -5,6 +5,7 @@ far from any that noise has.
 from fractions import Fraction
 from itertools import pairwise
 from math import exp, inf, log, sqrt
+from random import Random
 
 import mpmath
 import pytest
@@ -17,6 +18,7 @@ from discreet.accounting.dominating_pairs import build_direction
 from discreet.accounting.pld.gaussian import gaussian_epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import list_alternatives
+from discreet.accounting.risk import advantage
 from discreet.errors import BadParameter
 from discreet.events import (
     NO_EVENT,
@@ -29,6 +31,7 @@ from discreet.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Memoised,
     OptimalPartitionSelectionEvent,
     Parallel,
     PermuteAndFlipEvent,
@@ -38,7 +41,9 @@ from discreet.events import (
     ThresholdEvent,
     TruncatedGeometricEvent,
     compose,
+    contains_shuffled,
     repeat,
+    shuffle,
 )
 from discreet.units import Sensitivity, to_sensitivity
 from tests.support.every_event import EVERY
@@ -314,6 +319,38 @@ def test_claims_at_their_own_delta_beside_choices_cost_the_sum(chosen: Event, ot
         assert epsilon(event, total * (1 - Fraction(1, 10**30))).upper == inf
 
 
+LOUD = (ExponentialEvent(Fraction(1)), laplace(1), DiscreteLaplaceEvent(Fraction(1), ONE))
+
+
+@pytest.mark.parametrize("sample", [Subsampled, SampledWithoutReplacement])
+@pytest.mark.parametrize("inner", LOUD, ids=repr)
+def test_claims_at_their_own_delta_beside_samples_cost_the_sum(sample: type, inner: Event) -> None:
+    """What is sampled has no mass at infinity. Mutant: a δ that is less by a part in 10³⁰ still has no ε."""
+    small = Fraction(1, 10**6)
+    for times, total in ((1, small), (2, 1 - (1 - small) ** 2)):
+        event = compose(repeat(sample(inner, HALF), 3), repeat(Claim(HALF, small), times))
+        found, above = epsilon(event, total), epsilon(event, total * (1 + Fraction(1, 10**8)))
+        assert above.lower <= found.upper <= (3 * log((1 + exp(1)) / 2) + times / 2) * (1 + 1e-9)
+        assert epsilon(event, total * (1 - Fraction(1, 10**30))).upper == inf
+    assert epsilon(compose(sample(gaussian(1), HALF), Claim(HALF, small)), small).upper == inf
+
+
+@pytest.mark.parametrize("sigma", [1000, 10**5])
+@pytest.mark.parametrize("times", [2, 64, 100])
+@pytest.mark.parametrize("rate", [HALF, Fraction(1, 200)])
+def test_sampling_never_costs(sigma: int, times: int, rate: Fraction) -> None:
+    """Nearly no loss at all: the contour of rounds without replacement says nothing there."""
+    inner = GaussianEvent(Fraction(sigma), Sensitivity(l2=1))
+    rounds, everyone = (repeat(event, times) for event in (SampledWithoutReplacement(inner, rate), inner))
+    found, most = epsilon(rounds, 1e-6), epsilon(everyone, 1e-6)
+    assert found.lower <= found.upper <= most.upper < 0.04
+    assert delta(rounds, HALF).upper <= delta(everyone, HALF).upper < 1e-300
+    # A unit that is replaced leaves one branch and enters another, whether or not the rounds are taken for sampled.
+    beside = compose(rounds, Parallel((laplace(10), laplace(10))))
+    assert epsilon(laplace(10) * 2, 1e-6).lower <= epsilon(beside, 1e-6).upper < 0.5
+    assert delta(beside, 0).upper >= delta(laplace(10) * 2, 0).lower
+
+
 def test_two_claims_at_their_exact_total_cost_the_sum() -> None:
     two = 2 * Claim(Fraction(1), Fraction(1, 1000)) + Claim(Fraction(3), Fraction(0))
     found = epsilon(two, 1 - Fraction(999, 1000) ** 2)
@@ -426,3 +463,51 @@ def test_no_pair_is_stated_where_moments_are_all_that_is_known() -> None:
     wide = DiscreteGaussianEvent(Fraction(10), Sensitivity(l2_squared=Fraction(19, 2)))
     assert bound_dominating_epsilon(2 * wide, 1e-6) is None
     assert bound_dominating_epsilon(unlike, 1e-6) is not None
+
+
+ANSWER = RandomizedResponseEvent(Fraction(3, 4), 2)
+LEAVES: tuple[Event, ...] = (
+    laplace(1),
+    gaussian(1),
+    ANSWER,
+    ExponentialEvent(Fraction(1)),
+    PermuteAndFlipEvent(Fraction(1)),
+    Claim(HALF, Fraction(1, 1000)),
+    ThresholdEvent(Fraction(1), 5, 1),
+    OptimalPartitionSelectionEvent(Fraction(1), Fraction(1, 100), 2),
+    DiscreteLaplaceEvent(Fraction(1), to_sensitivity(2)),
+    TruncatedGeometricEvent(Fraction(1), 0, 5, ONE),
+    Memoised(ANSWER, ANSWER, RandomizedResponseEvent(Fraction(9, 10), 2), 3, 2),
+)
+
+
+def draw_nested(random: Random, depth: int) -> Event:
+    """An event in `depth` wrappings of any kind."""
+    if depth == 0:
+        return shuffle(ANSWER, 20) if random.random() < 0.05 else random.choice(LEAVES)
+    inner, rate = draw_nested(random, depth - 1), Fraction(1, random.choice([1, 2, 3, 50]))
+    # A Poisson sample of reports whose number is public is refused.
+    match random.randrange(4 if contains_shuffled(inner) else 6):
+        case 0:
+            return Group(inner, random.choice([1, 2, 3]), replaced=False)
+        case 1:
+            return Parallel((inner, draw_nested(random, random.randrange(depth))))
+        case 2:
+            return compose(inner, draw_nested(random, random.randrange(depth)))
+        case 3:
+            return SampledWithoutReplacement(inner, rate)
+        case 4:
+            return Subsampled(inner, rate)
+        case _:
+            return Group(Subsampled(inner, rate), 2, replaced=True)
+
+
+@pytest.mark.parametrize("block", [*range(4), *(at_night(block) for block in range(4, 40))])
+def test_no_nesting_is_too_much(block: int) -> None:
+    """Of any event, and of a few rounds of a sample of it, there is an interval."""
+    for seed in range(block * 10, block * 10 + 10):
+        random = Random(seed)
+        inner = draw_nested(random, random.randint(1, 3))
+        for event in (inner, compose(inner, laplace(2)), repeat(SampledWithoutReplacement(inner, Fraction(1, 3)), 3)):
+            for found in (delta(event, HALF, 1e-3), epsilon(event, 1e-3, 1e-3), advantage(event, 1e-3)):
+                assert 0 <= found.lower <= found.upper, (seed, event)

@@ -1,8 +1,9 @@
 """Which neighbours a rewriting covers: groups of samples, replaced units in samples, partitions chosen after answers."""
 
 from fractions import Fraction
-from math import exp, log
+from math import comb, exp, log
 
+import numpy as np
 import pytest
 
 from discreet.accounting.curve import delta, epsilon
@@ -18,6 +19,7 @@ from discreet.events import (
     Claim,
     DiscreteLaplaceEvent,
     Event,
+    OptimalPartitionSelectionEvent,
     Parallel,
     RandomizedResponseEvent,
     SampledWithoutReplacement,
@@ -192,3 +194,82 @@ def test_one_of_equal_branches_or_two_change_where_a_unit_is_replaced() -> None:
         assert 2 <= epsilon(event, 0).upper < 2.1
     nested = Parallel((compose(branch, replaces), branch))
     assert pure(nested) >= 2
+
+
+# -- partition selection on samples: how many of the others have a key is random ------------------------------------------
+
+
+def bernoulli_delta(p: float, q: float, at: float) -> float:
+    """δ of one key that is shown with either probability."""
+    pairs = ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p))
+    return max(0.0, *(a - exp(at) * b for a, b in pairs))
+
+
+def worst_key_on_a_poisson_sample(shown: tuple[float, ...], rate: float, at: float) -> float:
+    """The enumerated truth for one key of a unit, whichever number of the others have it."""
+    found, chances = [], np.array([*shown, *[shown[-1]] * 60])
+    for others in range(60):
+        mass = np.array([comb(others, i) * rate**i * (1 - rate) ** (others - i) for i in range(others + 1)])
+        without, beside = float(mass @ chances[: others + 1]), float(mass @ chances[1 : others + 2])
+        found.append(bernoulli_delta((1 - rate) * without + rate * beside, without, at))
+    return max(found)
+
+
+def worst_keys_on_a_share(shown: tuple[float, ...], size: int, units: int, at: float) -> float:
+    """The same for `size` of `units` units, one of which is replaced and takes another key, or none, in its place."""
+    chances, others, found = [*shown, *[shown[-1]] * units], units - 1, 0.0
+    total = comb(units, size)
+    for a in range(units):
+        for b in range(units - a):
+            first, second = np.zeros(4), np.zeros(4)
+            for drawn, moves in ((size - 1, 1), (size, 0)):
+                for i in range(min(a, drawn) + 1):
+                    for j in range(min(b, drawn - i) + 1):
+                        share = comb(a, i) * comb(b, j) * comb(others - a - b, drawn - i - j) / total
+                        for into, x, y in ((first, i + moves, j), (second, i, j + moves)):
+                            p, q = chances[x], chances[y]
+                            into += share * np.array([p * q, p * (1 - q), (1 - p) * q, (1 - p) * (1 - q)])
+            found = max(found, float(np.maximum(0, first - exp(at) * second).sum()))
+    return found
+
+
+RARE, OFTEN = ThresholdEvent(Fraction(1, 4), 10, 1), ThresholdEvent(Fraction(1), 5, 1)
+OPTIMAL = OptimalPartitionSelectionEvent(Fraction(1), Fraction(1, 1000), 1)
+SHOWN = {
+    RARE: oracle.threshold_shown(RARE.scale, RARE.threshold),
+    OFTEN: oracle.threshold_shown(OFTEN.scale, OFTEN.threshold),
+    OPTIMAL: oracle.optimal_shown(OPTIMAL.epsilon, OPTIMAL.delta),
+}
+
+
+@pytest.mark.parametrize("inner", SHOWN, ids=repr)
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(3, 10), Fraction(1, 2)])
+@pytest.mark.parametrize("at", [0.0, 0.2])
+def test_a_key_on_a_poisson_sample_is_attained(inner: Event, rate: Fraction, at: float) -> None:
+    """The unit whose key nobody else has is one of the enumerated ones."""
+    nothing = Claim(Fraction(0), Fraction(0))
+    truth = worst_key_on_a_poisson_sample(SHOWN[inner], float(rate), at)
+    most, alone = truth * (1 + 1e-9) + 1e-12, float(rate) * SHOWN[inner][1] * (1 - 1e-9)
+    for event in (inner, compose(inner, nothing), Parallel((inner, nothing)), Subsampled(inner, Fraction(1))):
+        found = delta(Subsampled(event, rate), at)
+        assert alone <= found.lower <= most
+        assert found.upper >= truth * (1 - 1e-9) - 1e-12
+    half = Subsampled(compose(nothing, Subsampled(inner, rate)), Fraction(1, 2))
+    assert delta(half, at).lower <= worst_key_on_a_poisson_sample(SHOWN[inner], float(rate) / 2, at) * (1 + 1e-9) + 1e-12
+    assert delta(group(Subsampled(inner, rate), 2), at).lower <= most
+
+
+@pytest.mark.parametrize(("size", "units"), [(1, 2), (4, 6), (6, 9), (3, 7)])
+def test_a_key_on_a_share_is_attained(size: int, units: int) -> None:
+    rate = Fraction(size, units)
+    truth = worst_keys_on_a_share(SHOWN[OFTEN], size, units, 0.0)
+    found = delta(SampledWithoutReplacement(OFTEN, rate), 0)
+    assert float(rate) * SHOWN[OFTEN][1] * (1 - 1e-9) <= found.lower <= truth <= found.upper
+    inside = SampledWithoutReplacement(compose(OFTEN, Claim(Fraction(0), Fraction(0))), rate)
+    assert delta(inside, 0).lower <= truth
+    assert delta(SampledWithoutReplacement(Parallel((OFTEN, OFTEN)), rate), 0).lower <= truth
+
+
+def test_a_sample_of_everyone_still_has_keys_near_the_threshold() -> None:
+    for sample in (Subsampled, SampledWithoutReplacement):
+        assert delta(sample(RARE, Fraction(1)), 0).lower >= delta(RARE, 0).lower > 0.9

@@ -16,7 +16,18 @@ from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
 from discreet.accounting.switched_rounds import SwitchedRounds, find_switched_rounds
-from discreet.events import GaussianEvent, LaplaceEvent, SampledWithoutReplacement, Subsampled, repeat
+from discreet.events import (
+    GaussianEvent,
+    Group,
+    LaplaceEvent,
+    Memoised,
+    Parallel,
+    RandomizedResponseEvent,
+    SampledWithoutReplacement,
+    Subsampled,
+    repeat,
+    shuffle,
+)
 from discreet.units import Sensitivity, count
 
 Floats = NDArray[np.floating]
@@ -128,3 +139,20 @@ def test_only_rounds_of_one_noise_are_switched():
     assert find_switched_rounds(repeat(share, 1000)) is None
     several = LaplaceEvent(Fraction(1), Sensitivity(l0=3, linf=1))
     assert find_switched_rounds(repeat(SampledWithoutReplacement(several, Fraction(1, 10)), 3)) is None
+
+
+def test_what_is_attained_inside_the_sample_is_switched():
+    """A group of two that moves together is noise of half the scale; of a share of reports no neighbour is known."""
+    bell, point = GaussianEvent(Fraction(1), count()), LaplaceEvent(Fraction(1), count())
+
+    def rounds(inner):
+        return find_switched_rounds(repeat(SampledWithoutReplacement(inner, Fraction(1, 3)), 3))
+
+    assert rounds(Group(bell, 3)) == rounds(GaussianEvent(Fraction(1, 3), count())) is not None
+    assert rounds(Group(point, 2)) == rounds(LaplaceEvent(Fraction(1, 2), count())) is not None
+    assert rounds(Group(Group(point, 2), 1)) == rounds(Group(point, 2))
+    assert rounds(Group(Parallel((bell,)), 2)) == rounds(Group(bell, 2))
+    answer = RandomizedResponseEvent(Fraction(3, 4), 2)
+    assert rounds(Memoised(answer, answer, RandomizedResponseEvent(Fraction(9, 10), 2), 3, 2)) is None
+    assert rounds(Group(Subsampled(bell, Fraction(1, 10)), 2, replaced=True)) is None
+    assert rounds(Parallel((shuffle(answer, 50), bell))) is None

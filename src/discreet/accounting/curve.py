@@ -15,8 +15,9 @@
    others (`ContourCurve`).
 4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
 
-The answer is the worst over alternatives and directions; of a group whose interval is wide, the upper end is also bounded by
-a chain of neighbours, and of rounds of samples without replacement the lower end by an analyst who adapts, if they are few
+The answer is the worst over alternatives and directions. Where its interval is wide, the upper end is also bounded: of a
+group by a chain of neighbours, of samples by the event on everyone and, beside claims that use up the δ, by the sum of all
+ε. Of rounds of samples without replacement the lower end is also bounded by an analyst who adapts, if they are few
 (`switched_rounds`), or by another query, if they are many (`triangle_rounds`). Every step rounds outwards, so the interval
 contains the exact value.
 """
@@ -84,9 +85,13 @@ from discreet.events import (
     LaplaceEvent,
     OptimalPartitionSelectionEvent,
     PermuteAndFlipEvent,
+    SampledWithoutReplacement,
     Shuffled,
+    Subsampled,
     check_event,
+    compose,
     contains_shuffled,
+    repeat,
 )
 
 _COARSE = 1e-4  # a relative width to begin with, where lists are long
@@ -123,6 +128,8 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
         (0.0, 1.0),
         one_direction=point == 0,
     )
+    if _is_wide(found) and (everyone := _remove_samples(event)) is not None:
+        found = _lower_upper_end(found, delta(everyone, point, rtol).upper)
     if isinstance(event, Group) and point < inf and not _is_narrow(found):
         return _lower_upper_end(found, _delta_of_chain(event, Fraction(point)))
     if _is_narrow(found):
@@ -167,6 +174,9 @@ def _epsilon(event: Event, target: Fraction, rtol: float) -> Bounds:
         lambda bound: _rough_epsilon(bound, target),
         (0.0, inf),
     )
+    if target > 0 and _is_wide(found) and (everyone := _remove_samples(event)) is not None:
+        most = ceil_float(_bound_by_finite_losses(event, target)) if found.upper == inf else found.upper
+        found = _lower_upper_end(found, min(most, epsilon(everyone, target, rtol).upper))
     if isinstance(event, Group) and target > 0 and not _is_narrow(found):
         return _lower_upper_end(found, _epsilon_of_chain(event, target, found.upper))
     is_open = target > 0 and not _is_narrow(found)
@@ -240,6 +250,10 @@ def _is_narrow(found: Bounds) -> bool:
     return found.upper <= found.lower * (1 + 1e-3)
 
 
+def _is_wide(found: Bounds) -> bool:
+    return found.upper > 16 * found.lower
+
+
 def _is_near(found: Interval) -> bool:
     return found[1] <= found[0] * _NEAR_ENOUGH
 
@@ -251,6 +265,41 @@ def _lower_upper_end(found: Bounds, upper: float) -> Bounds:
 
 def _raise_lower_end(found: Bounds, lower: float) -> Bounds:
     return Bounds(min(max(found.lower, lower), found.upper), found.upper)
+
+
+def _remove_samples(event: Event) -> Event | None:
+    """The event with every part of it that is a sample run on everyone; None if it has no such part.
+
+    Sampling never hurts. **Proof.** A Poisson sample has (1 − q)R + qP against R, one without replacement (1 − q)R + qP
+    against (1 − q)R + qP', where P and R, or P and P', mix outputs of neighbours (draw the sample of the others jointly).
+    Hockey-stick divergences of all orders are jointly convex and least between equals, so none is above that of the event on
+    everyone: its dominating pair dominates the sample's too, and so in any composition [ZDW22, Thm 10]. Which neighbours
+    there are is settled before the samples are removed.
+    """
+    seen = to_replace_neighbours(event)
+    parts = seen.parts if isinstance(seen, Composition) else ((seen, 1),)
+    if not any(isinstance(part, Subsampled | SampledWithoutReplacement) for part, _ in parts):
+        return None
+    everyone = (part.event if isinstance(part, Subsampled | SampledWithoutReplacement) else part for part, _ in parts)
+    return compose(*(repeat(part, times) for part, (_, times) in zip(everyone, parts, strict=True)))
+
+
+def _bound_by_finite_losses(event: Event, target: Fraction) -> Fraction | float:
+    """What ε at δ = `target` does not exceed where the claims that are parts of the event use up no more than this δ.
+
+    **Proof.** A claim's pair has δ at infinity and else losses of at most ε. With probability Π(1 − δ) nothing is at
+    infinity, and then the loss is at most the sum of all pure ε, in whichever order and however adaptively the parts ran.
+    """
+    seen = to_replace_neighbours(event)
+    parts = seen.parts if isinstance(seen, Composition) else ((seen, 1),)
+    mass = compute_infinity_mass(Composition(tuple((part, times) for part, times in parts if isinstance(part, Claim))))
+    if mass is None or mass > target:
+        return inf
+    return pure(compose(*(repeat(_drop_delta(part), times) for part, times in parts)))
+
+
+def _drop_delta(event: Event) -> Event:
+    return Claim(event.epsilon, Fraction(0)) if isinstance(event, Claim) else event
 
 
 def _delta_of_chain(event: Group, epsilon: Fraction) -> float:

@@ -358,31 +358,31 @@ def claim_of_threshold(event: ThresholdEvent) -> Claim:
 _DOMINATED = (*_NESTED, ThresholdEvent, OptimalPartitionSelectionEvent)  # an alternative may only dominate these
 
 
-def find_attained_event(event: Event) -> Event:
+def find_attained_event(event: Event, *, sampled: bool = False) -> Event:
     """An event whose worst neighbours are among those of `event`, so that it bounds the curve from below; the event itself
-    where its curve is that of actual neighbours already."""
+    where its curve is that of actual neighbours already. What is `sampled` runs on a sample of the units."""
     if isinstance(event, Composition) and not any(isinstance(part, _DOMINATED) for part, _ in event.parts):
         return event
     match event:
         case Group(event=inner, size=size):
-            return _find_attained_by_group(inner, size) if size > 1 else find_attained_event(inner)
+            return _find_attained_by_group(inner, size, sampled) if size > 1 else find_attained_event(inner, sampled=sampled)
         case Composition(parts=parts):
-            lower = compose(*(repeat(find_attained_event(part), times) for part, times in parts))
+            lower = compose(*(repeat(find_attained_event(part, sampled=sampled), times) for part, times in parts))
             return event if lower == event else lower
         case Parallel(branches=branches):
-            return Parallel(tuple(find_attained_event(branch) for branch in branches))
+            return Parallel(tuple(find_attained_event(branch, sampled=sampled) for branch in branches))
         case Memoised(report=report):
-            return find_attained_event(report)  # to look at one report only is post-processing
+            return find_attained_event(report, sampled=sampled)  # to look at one report only is post-processing
         case Subsampled(event=inner, rate=rate):
-            return Subsampled(find_attained_event(inner), rate)
+            return Subsampled(find_attained_event(inner, sampled=sampled or rate < 1), rate)
         case SampledWithoutReplacement(event=inner, rate=rate) if contains_shuffled(inner):
-            return find_attained_event(inner) if rate == 1 else NO_EVENT  # of a share no neighbour is known
+            return find_attained_event(inner, sampled=sampled) if rate == 1 else NO_EVENT  # of a share no neighbour is known
         case SampledWithoutReplacement(event=inner, rate=rate):
             # If all others are alike, so that the output without the replaced unit is one of the two outputs, then the
             # distributions are those of a Poisson sample: its two directions are attained, but not both in one composition.
-            return Subsampled(find_attained_event(inner), rate)
+            return Subsampled(find_attained_event(inner, sampled=sampled or rate < 1), rate)
         case ThresholdEvent() | OptimalPartitionSelectionEvent():
-            return _find_attained_selection(event)
+            return _find_attained_selection(event, sampled)
         case _:
             return event
 
@@ -406,15 +406,15 @@ def list_attained_events(event: Event) -> tuple[Event, ...]:
             return (NO_EVENT,)
 
 
-def _find_attained_by_group(event: Event, size: int) -> Event:
+def _find_attained_by_group(event: Event, size: int, sampled: bool) -> Event:
     """All `size` units make the same change, or sit in one branch; or there is just one of them."""
     match event:
         case Composition(parts=parts):
-            return compose(*(repeat(_find_attained_by_group(part, size), times) for part, times in parts))
+            return compose(*(repeat(_find_attained_by_group(part, size, sampled), times) for part, times in parts))
         case Parallel(branches=branches):
-            return Parallel(tuple(_find_attained_by_group(branch, size) for branch in branches))
+            return Parallel(tuple(_find_attained_by_group(branch, size, sampled) for branch in branches))
         case Group(event=inner, size=more):
-            return _find_attained_by_group(inner, size * more)
+            return _find_attained_by_group(inner, size * more, sampled)
         case (
             Subsampled()
             | SampledWithoutReplacement()
@@ -423,7 +423,7 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
             | Memoised()
             | Shuffled()
         ):
-            return find_attained_event(event)
+            return find_attained_event(event, sampled=sampled)
         case GaussianEvent(sensitivity=sensitivity):
             return msgspec.structs.replace(event, sensitivity=sensitivity.scale_by(size))
         case LaplaceEvent() | DiscreteLaplaceEvent() | TruncatedGeometricEvent() | DiscreteGaussianEvent() | BinomialEvent():
@@ -443,10 +443,15 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
             assert_never(event)
 
 
-def _find_attained_selection(event: ThresholdEvent | OptimalPartitionSelectionEvent) -> Event:
+def _find_attained_selection(event: ThresholdEvent | OptimalPartitionSelectionEvent, sampled: bool) -> Event:
     """Each key is a key of one unit alone, or one whose number of units is near the threshold: `Parallel`, as either may be
     the case. One unit can be distinguished from none exactly when its key is shown: a sample, at that rate, of what can be
-    distinguished for certain."""
+    distinguished for certain.
+
+    On a sample the number of the others with a key is random, so that no data set is certainly near the threshold. That a
+    key is one unit's alone is still a matter of the data: if no other unit has any key, then the sample without the unit has
+    none, whichever others are in it, and so has the one where a unit without keys took its place.
+    """
     match event:
         case ThresholdEvent(scale=scale, threshold=threshold, groups=groups):
             p = singleton_probability(scale, threshold) * (1 - Fraction(1, 1 << 100))  # it is rounded up
@@ -458,7 +463,7 @@ def _find_attained_selection(event: ThresholdEvent | OptimalPartitionSelectionEv
         case _:
             assert_never(event)
     alone = Subsampled(Claim(Fraction(0), Fraction(1)), p)
-    return Parallel((repeat(alone, groups), repeat(near, groups)))
+    return repeat(alone, groups) if sampled else Parallel((repeat(alone, groups), repeat(near, groups)))
 
 
 def _find_likeliest_step(epsilon: Fraction, delta: Fraction) -> Event:

@@ -35,7 +35,8 @@ from discreet.accounting.pld import EPS, Complexes, Floats
 from discreet.accounting.pld.cells import log_normal_cells
 from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
-from discreet.events import Composition, Event, SampledWithoutReplacement
+from discreet.accounting.rewrite import find_attained_event, list_alternatives
+from discreet.events import Composition, Event, SampledWithoutReplacement, Subsampled
 
 _POINTS = 1 << 16
 _MOST_ROUNDS = 12
@@ -150,15 +151,28 @@ def _list_laplace_masses(t: Floats, eps: float) -> tuple[Floats, Floats, Floats]
 
 
 def find_switched_rounds(event: Event) -> SwitchedRounds | None:
-    """The rounds that an event is, if it is a few of one kind of noise on samples without replacement."""
+    """The rounds that an event is, if it is a few of one kind of noise on samples without replacement.
+
+    The noise is that of what is attained inside the sample, and of its alternatives the one that reveals most: groups,
+    memoised reports and what else has no distribution of its own are rewritten first.
+    """
     match event:
-        case Composition(parts=((SampledWithoutReplacement(event=inner, rate=rate), times),)) if (
+        case Composition(parts=((SampledWithoutReplacement(rate=rate) as one, times),)) if (
             1 < times <= _MOST_ROUNDS and Fraction(1, 1000) < rate < 1
         ):
-            everyone = build_direction(inner if isinstance(inner, Composition) else Composition(((inner, 1),)), removed=True)
-            match everyone.parts:
-                case ((GaussianPld() | LaplacePld() as noise, 1),) if 0.01 < _size(noise) < 4:
-                    return SwitchedRounds(noise, rate, times)
+            attained = find_attained_event(one)
+            if not isinstance(attained, Subsampled):
+                return None
+            found = [_find_noise(choice) for choice in list_alternatives(attained.event)]
+            noise = max((one for one in found if one is not None), key=_size, default=None)
+            return None if noise is None or not 0.01 < _size(noise) < 4 else SwitchedRounds(noise, rate, times)
+    return None
+
+
+def _find_noise(choice: Composition) -> GaussianPld | LaplacePld | None:
+    match build_direction(choice, removed=True).parts:
+        case ((GaussianPld() | LaplacePld() as noise, 1),):
+            return noise
     return None
 
 
