@@ -637,7 +637,7 @@ class CurrencyCost:
 
     def __str__(self) -> str:
         beside = f" at δ = {format_up(self.delta, 3)}" if self.delta else ""
-        return f"{self.symbol} = {format_up(self.exact, 3)}{beside}"
+        return f"{self.symbol} = {'∞' if self.exact == inf else format_up(self.exact, 3)}{beside}"
 
 
 @lru_cache(maxsize=64)
