@@ -45,6 +45,9 @@ def test_without_the_extra_the_specification_remains(tmp_path: Path, monkeypatch
     for suffix in (".svg", ".png", ".html"):
         with pytest.raises(BadParameter, match=r"pip install 'discreet\[plot\]'"):
             check_chart_path(f"chart{suffix}")
+    words = r"^--plot is 'chart\.svg': it needs vl-convert-python, .*\. Install it: pip install 'discreet\[plot\]'$"
+    with pytest.raises(BadParameter, match=words):
+        check_chart_path("chart.svg", "--plot")
 
 
 def test_a_notebook_gets_the_specification_and_an_svg() -> None:

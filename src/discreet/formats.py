@@ -52,9 +52,10 @@ DEFAULT_WIDTH = 100
 """The width of printed text where there is no terminal."""
 
 
-def missing_library_error(library: str, extra: str) -> BadParameter:
-    """Return the error for a library that is not installed."""
-    return BadParameter("format", library, f"{library} is not installed", f"pip install '{extra}'")
+def missing_library_error(library: str, extra: str, name: str = "format", value: str | None = None) -> BadParameter:
+    """Return the error for a library that is not installed; `name` and `value` are the parameter that needs it."""
+    reason = f"{library} is not installed" if value is None else f"it needs {library}, which is not installed"
+    return BadParameter(name, library if value is None else value, reason, f"install it: pip install '{extra}'")
 
 
 def to_json_value(value: Any) -> Any:

@@ -241,6 +241,12 @@ class Sensitivity:
             _refuse_contradictions(count, sums, squares, most)
         # Each norm that is not given gets the smallest bound that follows from those given and those derived before it.
         above = [bound for bound in (most, sums, None if squares is None else sqrt_up(squares)) if bound is not None]
+        if not above and count is not None:
+            reason, hint = (
+                "it bounds no norm",
+                "add how much one coordinate moves at most, for example linf=1, or give l1 or l2",
+            )
+            raise BadParameter("sensitivity", f"l0={count} alone", reason, hint)
         if not above:
             raise BadParameter("sensitivity", "empty", "no norm is bounded", "give l1, l2 or linf")
         most = min(above)

@@ -104,15 +104,15 @@ def check_chart_path(path: Any, name: str = "path") -> str:
     if suffix not in SUFFIXES:
         raise BadParameter(name, repr(str(path)), "not a format of charts", f"end the name with {', '.join(SUFFIXES)}")
     if suffix != ".json":
-        _load_converter()
+        _load_converter(name, repr(str(path)))
     return suffix
 
 
-def _load_converter() -> Any:
+def _load_converter(name: str = "format", value: str | None = None) -> Any:
     try:
         import vl_convert
     except ImportError:
-        raise missing_library_error("vl-convert-python", "discreet[plot]") from None
+        raise missing_library_error("vl-convert-python", "discreet[plot]", name, value) from None
     return vl_convert
 
 

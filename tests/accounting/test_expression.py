@@ -104,6 +104,9 @@ def test_numbers_are_the_decimals_that_are_written():
     """0.1 is a tenth, not the double nearest to it."""
     assert parse("gaussian(sigma=0.1)") == GaussianEvent(Fraction(1, 10), ONE)
     assert parse("gaussian(sigma=1e-2)") == GaussianEvent(Fraction(1, 100), ONE)
+    assert parse("gaussian(sigma=2**20)") == GaussianEvent(Fraction(1048576), ONE)
+    assert parse("gaussian(sigma=3/1.5**100)") == GaussianEvent(3 / Fraction(3, 2) ** 100, ONE)
+    assert parse("2**3*gaussian(sigma=1)*2") == GaussianEvent(Fraction(1), ONE) * 16
 
 
 def test_repetition_on_either_side_and_nested():
@@ -127,6 +130,12 @@ MISTAKES = {
     "gaussian(sigma=nan)": 16,
     "gaussian(sigma=1e999999999)": 16,
     "gaussian(sigma=1/0)": 18,
+    "gaussian(sigma=2**)": 19,
+    "gaussian(sigma=2**1.5)": 19,
+    "gaussian(sigma=2**1e9)": 19,
+    "gaussian(sigma=2**9**9)": 20,
+    "gaussian(sigma=1)**2": 19,
+    "laplace(scale=1, l0=5)": 1,
     "gaussian(sgima=1)": 10,
     "gaussian(sigma=1, sigma=2)": 19,
     "gaussian(sigma=1": 17,

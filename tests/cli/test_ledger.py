@@ -152,4 +152,19 @@ def test_a_check_since_that_of_another_ledger_is_a_mistake_and_a_rollback_is_not
     broken = run("ledger", "check", folder / "l", "--since", since, "--json")
     assert broken.returncode == 1
     shown = json.loads(broken.stdout)
-    assert (shown["holds"], shown["entries"], shown["hash"]) == (False, None, None)
+    assert (shown["holds"], shown["entries"], shown["hash"], shown["read_from"]) == (False, None, None, None)
+
+
+def test_a_check_writes_through_a_link(folder: Path) -> None:
+    make_small_ledger(folder / "l").close()
+    (folder / "kept").mkdir()
+    target, link = folder / "kept" / "checked.json", folder / "link.json"
+    link.symlink_to("kept/checked.json")
+    for _ in range(2):
+        assert run("ledger", "check", folder / "l", "--since", link).returncode == 0
+        assert link.is_symlink()
+        assert [each.name for each in target.parent.iterdir()] == ["checked.json"]
+        assert json.loads(target.read_text())["number"] == 10
+    refused = run("ledger", "check", folder / "l", "--since", "")
+    assert refused.returncode == 2
+    assert "--since is empty: no file is named" in refused.stderr

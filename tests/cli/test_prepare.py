@@ -13,7 +13,8 @@ def test_a_table_is_prepared_and_asked_with_a_ledger(source: str, tmp_path: Path
     file, ledger = tmp_path / "people.prepared.duckdb", tmp_path / "hr.ledger"
     done = run_process("prepare", source, "--unit", "id", "--output", str(file), "--group-by", "dept")
     assert done.returncode == 0
-    assert done.stdout.count("\n") == 1
+    assert done.stdout.count("\n") == 2
+    assert "Queries by dept are quickest; --group-by ranks others." in done.stdout
     assert not any(character.isdigit() for character in done.stdout.replace(str(file), "")), "nothing is counted"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     opened = run("ledger", "open", str(ledger), "--account", "hr", "--epsilon", "2")
@@ -37,6 +38,27 @@ def test_a_policy_of_a_prepared_table_has_its_salt(source: str, tmp_path: Path) 
     refused = run(*asking[:4], str(tmp_path / "other.toml"), *asking[5:])
     assert refused.returncode == 4
     assert "discreet prepare --policy" in refused.stderr
+
+
+def test_a_replaced_file_of_another_unit_or_salt_is_said_to_be_forgotten(source: str, tmp_path: Path) -> None:
+    file, policy = str(tmp_path / "people.prepared.duckdb"), str(tmp_path / "policy.toml")
+    assert run("policy", "init", source, "--unit", "id", "--out", policy).returncode == 0
+    again = ["prepare", source, "--output", file, "--force"]
+    for given, words in (
+        (["--unit", "id"], None),
+        (["--unit", "id"], None),
+        (["--unit", "dept"], "replaced was prepared for the unit id:"),
+        (["--unit", "dept", "--table", "others"], "replaced has the table people:"),
+        (["--unit", "dept"], "replaced has the table others:"),
+        (["--unit", "id"], "replaced was prepared for the unit dept:"),
+        (["--policy", policy], "replaced has another salt than the policy:"),
+        (["--policy", policy], None),
+    ):
+        done = run(*again, *given)
+        assert done.returncode == 0
+        said = " ".join(done.stdout.split())
+        assert ("not found again, and cost budget again" in said) == (words is not None)
+        assert (words or "Wrote") in said
 
 
 def test_refusals_name_flags(source: str, tmp_path: Path) -> None:

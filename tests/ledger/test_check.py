@@ -247,7 +247,11 @@ def test_the_result_of_another_ledger_is_refused_and_one_of_a_replaced_entry_is_
     later = check_ledger(longer, early).checkpoint
     assert later is not None
     assert later.identity == early.identity
-    assert "rolled back or replaced" in str(check_ledger(open_ledger(folder / "c" / "l"), later).problem)
+    problem = check_ledger(open_ledger(folder / "c" / "l"), later).problem
+    assert str(problem).endswith("the chain was rolled back or replaced")
+    renamed = msgspec.structs.replace(later, identity=other.identity)
+    with pytest.raises(BadParameter, match="another ledger"):
+        check_ledger(longer, renamed)
 
 
 def test_an_id_that_was_used_before_the_checked_head_is_found(folder: Path) -> None:

@@ -116,6 +116,31 @@ def test_a_text_that_is_no_toml_is_refused_with_the_name_of_its_file(tmp_path: P
         read_config(tmp_path / "team.toml")
 
 
+def test_a_folder_serves_prepared_files_by_their_name(tmp_path: Path) -> None:
+    (tmp_path / "people.prepared.duckdb").touch()
+    made = "discreet policy init {0}.duckdb --out {0}.policy.toml".format(tmp_path / "people.prepared")
+    with pytest.raises(BadParameter, match=made):
+        read_config(tmp_path)
+    (tmp_path / "people.prepared.policy.toml").touch()
+    (tmp_path / "people.csv").touch()
+    config = read_config(tmp_path)
+    assert {name: Path(each.source).name for name, each in config.tables.items()} == {"people": "people.prepared.duckdb"}
+    (tmp_path / "people.policy.toml").touch()
+    with pytest.raises(BadParameter, match=r"people\.policy\.toml and people\.prepared\.policy\.toml both declare it"):
+        read_config(tmp_path)
+
+
+def test_a_folder_says_how_a_prepared_file_is_to_be_called(tmp_path: Path) -> None:
+    (tmp_path / "peoplep.duckdb").touch()
+    (tmp_path / "peoplep.policy.toml").touch()
+    with pytest.raises(BadParameter, match=r"peoplep\.duckdb is not named as one") as refused:
+        read_config(tmp_path)
+    assert "Serve it as peoplep.prepared.duckdb with the policy peoplep.prepared.policy.toml" in str(refused.value)
+    (tmp_path / "peoplep.duckdb").rename(tmp_path / "peoplep.prepared.duckdb")
+    with pytest.raises(BadParameter, match=r"peoplep\.prepared\.duckdb has its own policy"):
+        read_config(tmp_path)
+
+
 def test_a_check_warns_of_a_policy_that_nobody_edited(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,pay\n1,2\n")
     policy = 'table = "t"\nunit = "id"\n[columns.id]\nkind = "integer"\n[columns.pay]\nkind = "real"\n'

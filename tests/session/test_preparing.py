@@ -217,10 +217,20 @@ def test_no_file_is_replaced_unless_it_is_a_prepared_one(tmp_path: Path) -> None
     other = tmp_path / "other.duckdb"
     with duckdb.connect(other) as connection:
         connection.execute("CREATE TABLE prepared AS SELECT 1 AS version")
-    for path in (other, tmp_path / "text.duckdb"):
-        path.touch()
+    whole = file.read_bytes()
+    (tmp_path / "text.duckdb").write_text("no database")
+    (tmp_path / "truncated.duckdb").write_bytes(whole[:5_000])
+    (tmp_path / "flipped.duckdb").write_bytes(bytes(each ^ 255 for each in whole[:64]) + whole[64:])
+    damaged = "it cannot be read as a prepared file, and may be damaged, so it is not replaced. Remove it first"
+    for name, words in (
+        ("other", "not a prepared file, so it is not replaced"),
+        ("text", damaged),
+        ("truncated", damaged),
+        ("flipped", damaged),
+    ):
+        path = tmp_path / f"{name}.duckdb"
         before = path.read_bytes()
-        with pytest.raises(BadParameter, match="not a prepared file, so it is not replaced"):
+        with pytest.raises(BadParameter, match=words):
             prepare(source, unit="id", output=path, force=True)
         assert path.read_bytes() == before
     (tmp_path / "link.duckdb").symlink_to(file)

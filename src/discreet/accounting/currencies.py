@@ -637,7 +637,7 @@ class CurrencyCost:
 
     def __str__(self) -> str:
         beside = f" at δ = {format_up(self.delta, 3)}" if self.delta else ""
-        return f"{self.symbol} = {format_up(self.exact, 3)}{beside}"
+        return f"{self.symbol} = {'∞' if self.exact == inf else format_up(self.exact, 3)}{beside}"
 
 
 @lru_cache(maxsize=64)
@@ -647,7 +647,7 @@ def compare_costs(event: Event, delta: Fraction) -> tuple[CurrencyCost, ...]:
     >>> from discreet.events import GaussianEvent
     >>> from discreet.units import count
     >>> [str(cost) for cost in compare_costs(GaussianEvent(Fraction(10), count()), Fraction(0))][1:4]
-    ['pure ε = inf', 'zCDP ρ = 0.005', 'GDP μ = 0.1']
+    ['pure ε = ∞', 'zCDP ρ = 0.005', 'GDP μ = 0.1']
     """
     at = delta or DEFAULT_DELTA
     epsilon = certified_epsilon(event, at)

@@ -3,7 +3,9 @@
     sum    := term ("+" term)*
     term   := factor ("*" factor)*           exactly one factor is an event, the others are integers
     factor := number | name "(" arguments ")" | name "(" sum ("," sum)* ["," arguments] ")" | "(" sum ")"
-    number := digits with an optional point and exponent, or a quotient of two such: 31.6, 1e-6, 1/3
+    number := power ["/" power]              31.6, 1e-6, 1/3, 2**20
+    power  := decimal ["**" decimal]         the second one is an integer
+    decimal: digits with an optional point and exponent
 
 Numbers mean the exact decimal that is written. Nothing is ever evaluated as code; a mistake is reported with its column.
 """
@@ -222,6 +224,8 @@ COMBINATORS: dict[str, Combinator] = {
 
 
 MAX_DEPTH, MAX_LENGTH, MAX_EXPONENT, MAX_REPETITIONS = 50, 100_000, 400, 10**15
+MAX_POWER_BITS = 1330
+"""About those of 10⁴⁰⁰, the largest number that an exponent writes."""
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\S))",
@@ -410,15 +414,26 @@ class _Parser:
             self.fail(f"{key} must be an integer, at most {MAX_REPETITIONS:.0e}", "write it in digits", column)
 
     def parse_number(self) -> Fraction:
-        value = self.parse_decimal()
+        value = self.parse_power()
         if self.current.text == "/":
             self.place += 1
             column = self.current.column
-            below = self.parse_decimal()
+            below = self.parse_power()
             if below == 0:
                 self.fail("division by zero", "give a denominator above 0", column)
             return value / below
         return value
+
+    def parse_power(self) -> Fraction:
+        value = self.parse_decimal()
+        if [each.text for each in self.tokens[self.place : self.place + 2]] != ["*", "*"]:
+            return value
+        self.place += 2
+        column, exponent = self.current.column, self.parse_decimal()
+        bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+        if exponent.denominator != 1 or bits * exponent > MAX_POWER_BITS:
+            self.fail("the power is too large, or not an integer", "write the number out in digits", column)
+        return value ** int(exponent)
 
     def parse_decimal(self) -> Fraction:
         token = self.current

@@ -100,6 +100,8 @@ def ledger_check(
         raise BadParameter(
             "--key", repr(key), "there is no head to verify with it", "add --head head.json, or leave --key out"
         )
+    if since == "":
+        raise BadParameter("--since", "empty", "no file is named", "name a file for the result: --since checked.json")
     opened = open_ledger(place)
     earlier = None if since is None else read_checkpoint(Path(since))
     report = check_ledger(opened, earlier)
@@ -114,7 +116,7 @@ def ledger_check(
             {
                 "holds": problem is None,
                 "entries": report.entries if is_known else None,
-                "read_from": 1 if earlier is None else earlier.number + 1,
+                "read_from": 1 if earlier is None else earlier.number + 1 if is_known else None,
                 "hash": report.hash if is_known else None,
                 "unanswered": list(report.unanswered),
                 "quarantined": list(report.quarantined),

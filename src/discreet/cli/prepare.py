@@ -59,19 +59,26 @@ def prepare(
     try:
         with _interrupt_when_ended(), explain_to_owner(), show_progress("preparing …") as on_progress:
             ranked = None if group_by is None else split_list(group_by, "--group-by", "dept,city")
-            file, table = prepare_source(options, output, ranked, force, on_progress)
+            made = prepare_source(options, output, ranked, force, on_progress)
     except KeyboardInterrupt as interrupt:
         if interrupt.args:  # it says what became of the file
             print_error(str(interrupt))
         raise
     if json:
-        print_json({"source": options.source, "prepared": str(file), "table": table.name, "unit": table.unit})
+        print_json({"source": options.source, "prepared": str(made.file), "table": made.table.name, "unit": made.table.unit})
         return
-    name = quote(str(file))
+    name = quote(str(made.file))
     print_line(
-        f"Wrote {name} with the table {table.name}, which only you can read. Ask it as you ask the source: "
+        f"Wrote {name} with the table {made.table.name}, which only you can read. Ask it as you ask the source: "
         f"discreet ask {name} …"
     )
+    quickest = f"Queries by {', '.join(made.ranked)} are quickest" if made.ranked else "No column is ranked"
+    print_line(f"{quickest}; --group-by ranks others.")
+    if made.forgets is not None:
+        print_line(
+            f"The file that it replaced {made.forgets}: answers that were recorded about it are not found again, and cost "
+            "budget again."
+        )
 
 
 @contextmanager

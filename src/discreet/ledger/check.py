@@ -269,16 +269,17 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
 
 def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
-    """Write a checkpoint in the place of an earlier one, for its owner alone.
+    """Write a checkpoint in the place of an earlier one, for its owner alone. A link stays, and what it leads to is written.
 
     Raises:
         BadParameter: the file cannot be written.
     """
-    part = path.with_name(f".{path.name}.{uuid4().hex[:12]}.part")
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.name}.{uuid4().hex[:12]}.part")
     try:
         with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(checkpoint.to_json())
-        os.replace(part, path)
+        os.replace(part, target)
     except BaseException as error:
         with suppress(OSError):
             part.unlink()
@@ -331,20 +332,20 @@ class Replay:
         """Go on after a head that was checked before, if the chain still holds it.
 
         Raises:
-            BadParameter: another ledger was checked. A ledger that was replaced by another one looks the same.
+            BadParameter: another ledger was checked. One that was replaced by another one looks the same.
             Inconsistency: the chain of this ledger does not hold the head, or an account was opened in another way.
         """
-        last = next(transaction.iter_entries(after=since.number - 1), None)
-        held = last is not None and last.number == since.number and compute_hash(last.body) == last.hash
-        if since.number and not (held and last is not None and last.hash.hex() == since.hash):
-            self._require_identity(since, transaction)
-            raise Inconsistency(
-                f"entry {since.number} is not the one that was checked before: the chain was rolled back or replaced, or "
-                "another ledger was checked"
-            )
         first = next(transaction.iter_entries(), None)
         if first is not None and first.number < 1:  # no check would reach it, and an answer in it would be served
             raise Inconsistency(f"entry {first.number} is before the first: numbers begin with 1")
+        is_same = self._require_identity(since, first)
+        last = next(transaction.iter_entries(after=since.number - 1), None)
+        held = last is not None and last.number == since.number and compute_hash(last.body) == last.hash
+        if since.number and not (held and last is not None and last.hash.hex() == since.hash):
+            raise Inconsistency(
+                f"entry {since.number} is not the one that was checked before: the chain was rolled back or replaced"
+                + ("" if is_same else ", or another ledger was checked")
+            )
         self.identity = since.identity
         self.last_number, self.last_hash, self.earlier = since.number, bytes.fromhex(since.hash), transaction
         for name, totals in since.totals.items():
@@ -363,16 +364,17 @@ class Replay:
         self.earlier_open = since.open_debits
         self.failures = {source: FailureCounts(*counts) for source, counts in since.failures.items()}
 
-    def _require_identity(self, since: Checkpoint, transaction: Transaction) -> None:
-        """Refuse the checkpoint of a ledger that has another identity than this one."""
-        first = next(transaction.iter_entries(), None)
-        identity = "" if first is None else self._decode(first.body, 1).identity or ""
-        if since.identity and identity and identity != since.identity:
+    def _require_identity(self, since: Checkpoint, first: StoredEntry | None) -> bool:
+        """Refuse the checkpoint of a ledger with another identity than that of this one, which is in its first entry. Return
+        whether both are known, and so the same."""
+        identity = "" if first is None or not since.identity else self._decode(first.body, 1).identity or ""
+        if identity and identity != since.identity:
             raise BadParameter(
                 "since", "the result of a check of another ledger",
                 f"its identity is {since.identity[:8]}…, that of this ledger {identity[:8]}…",
                 "name the file that a check of this ledger wrote; if it is that one, the ledger was replaced: restore it",
             )  # fmt: skip
+        return bool(identity)
 
     def list_open_debits(self) -> OpenDebits:
         """Return the debits without an answer."""

@@ -20,7 +20,7 @@ from discreet.serve.control.store import open_control
 from discreet.serve.embedded import LINK_SECONDS, find_address, is_served
 from discreet.serve.schedule import JumpFreeClock, propose_classes
 from discreet.serve.worker.populations import read_opened
-from discreet.serve.worker.registration import read_policy_file, time_pass
+from discreet.serve.worker.registration import check_salt, read_policy_file, time_pass
 from discreet.serve.worker.tables import Tables
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
@@ -56,7 +56,7 @@ def check_service(config: ServiceConfig) -> list[Check]:
             policy = replace(policy, warning=_find_unedited(table))
         checks.append(policy)
         if policy.problem is None:
-            checks.append(check(f"source of {table.name}", lambda options=options: open_source(options).validate()))  # type: ignore[misc]
+            checks.append(check(f"source of {table.name}", partial(_check_source, options)))
     if _is_new(config):
         made = "ledger, key and control database: made when a worker first starts"
         checks.append(check(made, partial(_check_state, config)))
@@ -101,6 +101,10 @@ def _check_ledger(config: ServiceConfig) -> None:
 
 def _check_policy(table: TableConfig) -> None:
     read_policy(read_policy_file(table), table.policy.name)
+
+
+def _check_source(options: SourceOptions) -> None:
+    check_salt(open_source(options).validate())
 
 
 def _find_unedited(table: TableConfig) -> str | None:

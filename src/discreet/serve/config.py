@@ -1,6 +1,7 @@
 """What a service serves: a folder with policies, or a serve.toml. All problems are listed at once, each with its key.
 
-*A folder.* Each `people.policy.toml` beside `people.csv` (or .parquet, .jsonl …) is a table. A file without a policy is not
+*A folder.* Each `people.policy.toml` beside `people.csv` (or .parquet, .jsonl …) is a table, and so is each
+`people.prepared.policy.toml` beside `people.prepared.duckdb`, which has the name people too. A file without a policy is not
 served; it is listed with the command that makes one. Ledger, key, control database and salts are in a folder of the owner's
 state, `$XDG_STATE_HOME/discreet/serve/<name>-<hash of the path>`, which only the owner can read. All tables of a folder are
 one population, whose root account holds ε = 3 at δ = 1e-9 unless `--epsilon` says otherwise when it is first served.
@@ -47,6 +48,8 @@ POLICY_SUFFIX = ".policy.toml"
 DATA_SUFFIXES = (
     ".csv", ".csv.gz", ".csv.zst", ".tsv", ".parquet", ".jsonl", ".ndjson", ".jsonl.gz", ".xlsx", ".arrow", ".feather",
 )  # fmt: skip
+PREPARED, DATABASE = ".prepared", ".duckdb"
+"""How the name of a prepared file ends, which has its own policy beside it: people.prepared.duckdb."""
 ALERTS = ("root 80%", "root 95%", "engine failed", "overrun", "ledger check", "request")
 """What the owner can be alerted of."""
 
@@ -185,7 +188,7 @@ def read_config(
     def refuse(reason: str) -> SourceRefused:
         return SourceRefused(f"{str(target)!r}: {reason}", "name a folder with policies, or a serve.toml")
 
-    if place.name.lower().endswith(DATA_SUFFIXES):
+    if place.name.lower().endswith((*DATA_SUFFIXES, DATABASE)):
         raise refuse("a file with rows; its folder is served, if a policy is beside the file")
     text = read_text(place, refuse)
     config = parse_config(text, place.resolve().parent, port=port, host=host, behind_proxy=behind_proxy, file=place.name)
@@ -209,15 +212,22 @@ def read_folder(
     tables: dict[str, TableConfig] = {}
     policies = {each.name.removesuffix(POLICY_SUFFIX): each for each in sorted(folder.glob(f"*{POLICY_SUFFIX}"))}
     files = _list_files(folder)
-    for table, policy in policies.items():
+    for stem, policy in policies.items():
         with problems.collect():
-            tables[table] = _describe_file(table, policy, files.get(table, []), name)
+            table = stem.removesuffix(PREPARED)
+            if table in tables:
+                reason = f"{table}{POLICY_SUFFIX} and {policy.name} both declare it"
+                raise BadParameter(f"tables.{table}", "there twice", reason, "remove one of the two policies")
+            tables[table] = _describe_file(table, policy, files.get(stem, []), name)
     budget = PopulationConfig(name=name, is_stated=False)
     if epsilon is not None:
         with problems.collect():
             budget = PopulationConfig(name=name, epsilon=read_positive(epsilon, "epsilon"))
     skipped = tuple(
-        (path, _name_policy_command(path, stem)) for stem, paths in files.items() for path in paths if stem not in policies
+        (path, _name_policy_command(path, stem))
+        for stem, paths in files.items()
+        for path in paths
+        if stem not in policies and stem.removesuffix(PREPARED) not in tables
     )
     if not tables and not problems.found:
         with problems.collect():
@@ -242,7 +252,8 @@ def read_folder(
 def _name_policy_command(path: Path, stem: str) -> str:
     """The command that makes a first policy where the service looks for it."""
     beside = path.with_name(stem + POLICY_SUFFIX)
-    return f"discreet policy init {shlex.quote(str(path))} --unit COLUMN --out {shlex.quote(str(beside))}"
+    unit = "" if stem.endswith(PREPARED) else " --unit COLUMN"  # a prepared file has its unit
+    return f"discreet policy init {shlex.quote(str(path))}{unit} --out {shlex.quote(str(beside))}"
 
 
 def _describe_file(table: str, policy: Path, files: list[Path], population: str) -> TableConfig:
@@ -250,7 +261,18 @@ def _describe_file(table: str, policy: Path, files: list[Path], population: str)
     if len(files) != 1:
         found = ", ".join(path.name for path in files) or "none"
         reason = f"one file must be beside {policy.name}, and there is: {found}"
-        raise BadParameter(f"tables.{table}", "without its file", reason, f"put {table}.csv or another file beside it")
+        stem = policy.name.removesuffix(POLICY_SUFFIX)
+        hint = f"put {stem}{DATABASE if stem.endswith(PREPARED) else '.csv or another file'} beside it"
+        databases = [
+            each for each in (f"{stem}{DATABASE}", f"{stem}{PREPARED}{DATABASE}") if (policy.parent / each).exists()
+        ]
+        if databases and not files and not stem.endswith(PREPARED):
+            reason = f"of databases, a folder serves those alone that were prepared, and {databases[0]} is not named as one"
+            if databases[0] == f"{stem}{PREPARED}{DATABASE}":
+                reason = f"{databases[0]} has its own policy"
+            named = f"{stem}{PREPARED}{DATABASE} with the policy {stem}{PREPARED}{POLICY_SUFFIX}"
+            hint = f"serve it as {named}; a serve.toml can serve any database"
+        raise BadParameter(f"tables.{table}", "without its file", reason, hint)
     return TableConfig(
         name=table, source=str(files[0].resolve()), policy=policy.resolve(), population=population, classes=DEFAULT_CLASSES
     )
@@ -260,7 +282,9 @@ def _list_files(folder: Path) -> dict[str, list[Path]]:
     """The files that can be served, by the name that their table would have."""
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        suffix = next((end for end in DATA_SUFFIXES if path.name.lower().endswith(end)), None)
+        name = path.name.lower()
+        suffix = next((end for end in DATA_SUFFIXES if name.endswith(end)), None)
+        suffix = DATABASE if name.endswith(PREPARED + DATABASE) else suffix
         if suffix is not None and path.is_file():
             found.setdefault(path.name[: -len(suffix)], []).append(path)
     return found

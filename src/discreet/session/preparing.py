@@ -14,7 +14,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, cast
@@ -77,7 +77,17 @@ def prepare(
         KeyboardInterrupt: the user interrupted it; its text says that nothing was written.
     """
     options = SourceOptions(source=source, unit=unit, policy=policy, table=table)
-    return prepare_source(options, output, group_by, force, progress)[0]
+    return prepare_source(options, output, group_by, force, progress).file
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSource:
+    """What was written."""
+
+    file: Path
+    table: Table
+    ranked: Sequence[str]  # the columns that queries group by most quickly
+    forgets: str | None = None  # why answers about the file that it replaced are not found again
 
 
 def prepare_source(
@@ -86,10 +96,13 @@ def prepare_source(
     group_by: Sequence[str] | None,
     force: bool,
     progress: Callable[[float], None] | None,
-) -> tuple[Path, Table]:
-    """Prepare a source as `prepare` does; return the path of the file, and the table in it."""
+) -> PreparedSource:
+    """Prepare a source as `prepare` does; return what was written."""
+    from discreet.engines.duckdb.prepared import rank_by_default
+
     _check_source(options.source)
     target = _find_target(options.source, output)
+    is_new = not os.path.lexists(target)
     try:
         earlier = _check_target(target, force=force)
     except BadParameter:
@@ -106,6 +119,7 @@ def prepare_source(
         declared = opened.validate().table
         declared = replace(declared, salt=_make_salt(declared, earlier))
         ranked = _check_group_by(group_by, declared)
+        ranked = rank_by_default(declared) if ranked is None else ranked
         _write(cast("DuckDB", opened.engine), declared, ranked, progress)
         is_moved = True  # perhaps: the next step is not repeated, and not undone
         _move(part, target, force=force)
@@ -115,15 +129,15 @@ def prepare_source(
         raise KeyboardInterrupt(NOTHING_WRITTEN) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return target, declared
+    return PreparedSource(target, declared, ranked, None if is_new else _find_difference(declared, earlier))
 
 
-def _write(engine: "DuckDB", table: Table, ranked: Sequence[str] | None, progress: Callable[[float], None] | None) -> None:
-    from discreet.engines.duckdb.prepared import rank_by_default, write_prepared
+def _write(engine: "DuckDB", table: Table, ranked: Sequence[str], progress: Callable[[float], None] | None) -> None:
+    from discreet.engines.duckdb.prepared import write_prepared
 
     try:
         with about(engine.identity):
-            write_prepared(engine, table, rank_by_default(table) if ranked is None else ranked, progress)
+            write_prepared(engine, table, ranked, progress)
     except EngineFailed:
         raise SourceRefused("this source cannot be prepared", f"check that memory and disk suffice; {SAYS_MORE}") from None
 
@@ -136,6 +150,17 @@ def _make_salt(declared: Table, earlier: "PreparedFile | None") -> str:
     if earlier is not None and (earlier.unit, earlier.table) == (declared.unit, declared.name):
         return earlier.salt
     return secrets.token_urlsafe(32)
+
+
+def _find_difference(declared: Table, earlier: "PreparedFile | None") -> str | None:
+    """What differs between a file and the one that it replaces, so that answers about that one are not found again."""
+    if earlier is None:
+        return "does not say its salt in a way that this version reads"
+    if earlier.unit != declared.unit:
+        return f"was prepared for the unit {earlier.unit}"
+    if earlier.table != declared.name:
+        return f"has the table {earlier.table}"
+    return None if earlier.salt == declared.salt else "has another salt than the policy"
 
 
 def _check_declarations(options: SourceOptions) -> None:
@@ -209,23 +234,26 @@ def _check_target(target: Path, *, force: bool) -> "PreparedFile | None":
         return None
     if not force:
         raise BadParameter("output", repr(str(target)), "it exists", "name another file, or replace it with force=True")
+    from duckdb import Error as DatabaseError
+
     from discreet.engines.duckdb.connection import open_database
     from discreet.engines.duckdb.prepared import holds_preparation, read_preparation
 
-    is_prepared, earlier = False, None
+    what = "a link" if target.is_symlink() else "not a regular file"
+    hint, is_prepared, earlier = "name another file", False, None
     if target.is_file() and not target.is_symlink():
         try:
             target.open("rb").close()
         except OSError as error:
             reason = f"it cannot be read ({reason_of(error)}), so it is not replaced"
             raise BadParameter("output", repr(str(target)), reason, "name another file, or allow reading it") from None
-        with suppress(SourceRefused), open_database(str(target)) as connection:
+        what, hint = "it cannot be read as a prepared file, and may be damaged", "remove it first, or name another file"
+        with suppress(SourceRefused, DatabaseError), open_database(str(target)) as connection:
             is_prepared = holds_preparation(connection)
+            what, hint = "not a prepared file", "name another file"
             earlier = read_preparation(connection)
     if not is_prepared:
-        what = "a link" if target.is_symlink() else "not a prepared file"
-        reason = f"{what}, so it is not replaced"
-        raise BadParameter("output", repr(str(target)), reason, "name another file")
+        raise BadParameter("output", repr(str(target)), f"{what}, so it is not replaced", hint)
     return earlier
 
 

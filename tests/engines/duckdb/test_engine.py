@@ -205,6 +205,8 @@ def test_a_folder_of_parquet_files_is_a_source(tmp_path: Path) -> None:
         connect(tmp_path / "empty", unit="id", epsilon=1)
     with pytest.raises(SourceRefused, match=r"there is no such file: '.*/absent'"):
         connect(tmp_path / "absent", unit="id", epsilon=1)
+    with pytest.raises(SourceRefused, match=r"there is no such file: '.*/gone\.duckdb'"):
+        connect(tmp_path / "gone.duckdb", unit="id", epsilon=1)
 
 
 def test_a_lazy_frame_is_read_without_a_warning() -> None:

@@ -15,12 +15,17 @@ import pytest
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.ledger.entries import AccountOpened
+from discreet.query.policy import read_policy
+from discreet.query.record import policy_hash
 from discreet.serve.checking import check_service
 from discreet.serve.config import PopulationConfig, ServiceConfig, parse_config
 from discreet.serve.control.model import AskState
 from discreet.serve.control.store import open_control
 from discreet.serve.embedded import describe
 from discreet.serve.worker import tables
+from discreet.session.options import SourceOptions
+from discreet.session.preparing import prepare
+from discreet.session.source import open_source
 from tests.support.served_tables import Service, configure, start_service, value_of, write_table
 
 
@@ -202,6 +207,42 @@ def test_a_salt_that_others_can_read_or_guess_is_refused(config: ServiceConfig) 
         pass
     (config.state / "salts" / "people.salt").chmod(0o644)
     refuse(config, BadParameter, "chmod 600")
+
+
+def serve_prepared(folder: Path, salt: str = "") -> ServiceConfig:
+    """Return the configuration of a folder with a prepared table. The policy has no salt; that of the source had this."""
+    write_table(folder)
+    policy, text = folder / "people.policy.toml", (folder / "people.policy.toml").read_text()
+    policy.write_text(salt + text)
+    prepare(folder / "people.csv", policy=policy)
+    policy.unlink()
+    (folder / "people.prepared.policy.toml").write_text(text)
+    return configure(folder, classes=())
+
+
+def test_a_prepared_table_is_served_with_its_own_salt(tmp_path: Path) -> None:
+    config = serve_prepared(tmp_path / "data")
+    assert config.tables["people"].source.endswith("people.prepared.duckdb")
+    assert not config.skipped  # the file that it was prepared from
+    assert [each.problem for each in check_service(config)] == [None] * 3
+    engine: Any = open_source(SourceOptions(source=config.tables["people"].source)).engine
+    policy, answers = read_policy(config.tables["people"].policy.read_text()), []
+    for people in (("ada",), ()):
+        with start_service(config, *people) as service:
+            entry = service.control.find_table("people")
+            assert entry is not None
+            assert entry.policy_hash == policy_hash(replace(policy, salt=engine.preparation.salt))
+            answers.append(service.wait(service.ask()).answer)
+    assert [each["charged"] for each in answers if each is not None] == [True, False]
+    assert not (config.state / "salts").exists()
+    for path in config.state.glob("control.sqlite*"):
+        assert engine.preparation.salt.encode() not in path.read_bytes()
+
+
+def test_a_prepared_table_whose_salt_can_be_guessed_is_refused(tmp_path: Path) -> None:
+    config = serve_prepared(tmp_path / "data", 'salt = "short"\n')
+    assert any("that of the prepared file, and too short" in str(each.problem) for each in check_service(config))
+    refuse(config, BadParameter, "Take 16 random characters or more, or remove the prepared file")
 
 
 def test_a_policy_of_another_table_or_with_a_public_table_that_is_missing_is_refused(config: ServiceConfig) -> None:

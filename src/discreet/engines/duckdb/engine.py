@@ -285,6 +285,8 @@ class DuckDB(SqlEngine):
         name, pattern = table or stem, path
         refuse_without_access(path)
         if suffix in (".duckdb", ".db"):
+            if "://" not in path and not os.path.exists(path):
+                raise _nothing_at(path)
             connection = lock_down(open_database(path))
             if (prepared := read_preparation(connection)) is not None:
                 return cls._from_prepared(connection, table, prepared)

@@ -25,6 +25,7 @@ from discreet.serve.config import DEFAULT_CLASSES, TableConfig
 from discreet.serve.control.model import Rules, TableEntry
 from discreet.serve.rules import check_templates
 from discreet.serve.schedule import count_passes, propose_classes
+from discreet.session.source import Source
 
 LEAST_SALT_LENGTH = 16
 MAX_PUBLIC_BYTES = 500_000
@@ -68,17 +69,30 @@ def choose_rules(config: TableConfig, before: TableEntry | None) -> Rules:
 # -- policies -------------------------------------------------------------------------------------------------------------
 
 
-def read_table_policy(config: TableConfig, state: Path, *, is_new: bool) -> Table:
-    """Read the policy of a table, with its salt."""
+def read_table_policy(config: TableConfig) -> Table:
+    """Read the policy of a table. If it has no salt, `choose_salt` says what holds instead."""
     table = read_policy(read_policy_file(config), config.policy.name)
-    if config.least_epsilon is not None:
-        table = replace(table, least_epsilon=config.least_epsilon)
-    if table.salt == DEFAULT_SALT:
-        return replace(table, salt=load_salt(config.name, state, is_new=is_new))
-    if len(table.salt) < LEAST_SALT_LENGTH:
-        hint = f"take {LEAST_SALT_LENGTH} random characters or more, or leave it out, and the service makes one"
-        raise make_policy_error("salt", "too short: it could be guessed from the hash of the policy", hint)
-    return table
+    return table if config.least_epsilon is None else replace(table, least_epsilon=config.least_epsilon)
+
+
+def choose_salt(source: Source, name: str, state: Path, *, is_new: bool) -> Source:
+    """Return an open table with the salt that its answers are recorded under: that of its policy or of the prepared file,
+    else the one that the service made for it."""
+    if source.table.salt == DEFAULT_SALT:
+        return replace(source, table=replace(source.table, salt=load_salt(name, state, is_new=is_new)))
+    check_salt(source)
+    return source
+
+
+def check_salt(source: Source) -> None:
+    """Refuse a salt of the owner's that could be guessed from the hash of the policy, which the web process knows."""
+    if source.table.salt == DEFAULT_SALT or len(source.table.salt) >= LEAST_SALT_LENGTH:
+        return
+    again, reason = "leave it out, and the service makes one", "too short: it could be guessed from the hash of the policy"
+    if getattr(source.engine, "preparation", None) is not None:
+        again = "remove the prepared file, and prepare its source again without one"
+        reason = f"that of the prepared file, and {reason}"
+    raise make_policy_error("salt", reason, f"take {LEAST_SALT_LENGTH} random characters or more, or {again}")
 
 
 def load_salt(table: str, state: Path, *, is_new: bool) -> str:

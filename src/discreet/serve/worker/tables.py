@@ -9,8 +9,8 @@ At start it refuses to serve
 - a second ledger file while another worker serves the same control database from the first.
 
 Tables are registered in the control database with their policy, and without the salt: the salt decides which rows of a
-person count, and an analyst who knew it could aim. A policy without a salt of its own gets one, in a file that only the
-owner can read. Measurements call a table `serve:people`, so that moving its file forgets no answer.
+person count, and an analyst who knew it could aim. A policy without a salt of its own gets that of its prepared file, or one
+in a file that only the owner can read. Measurements call a table `serve:people`, so that moving its file forgets no answer.
 """
 
 import logging
@@ -40,7 +40,7 @@ from discreet.serve.schedule import JumpFreeClock
 from discreet.serve.worker.classes import check_class_name, find_class_population, find_class_table
 from discreet.serve.worker.holding import HeldAccount, HeldFailures
 from discreet.serve.worker.populations import read_opened
-from discreet.serve.worker.registration import list_public, make_entry, make_folder, read_table_policy
+from discreet.serve.worker.registration import choose_salt, list_public, make_entry, make_folder, read_table_policy
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import Source, open_source
@@ -180,7 +180,7 @@ class Tables:
         if config is None:
             raise BadParameter("table", repr(name), "this service does not serve it any more", "ask of another table")
         before = self.control.find_table(name)
-        policy = read_table_policy(config, self.config.state, is_new=before is None)
+        policy = read_table_policy(config)
         options = SourceOptions(
             source=config.source, policy=policy, table=config.table, neighbours=config.neighbours, label=config.label,
             public=list_public(config),
@@ -190,6 +190,7 @@ class Tables:
             raise make_policy_error(
                 "table", f"{source.table.name!r} is served as {name!r}", f'write table = "{name}", or serve it as that'
             )
+        source = choose_salt(source, name, self.config.state, is_new=before is None)
         source = replace(source, options=SourceOptions(source=name))  # errors name the table, and never its path
         entry = make_entry(config, source.table, source.notes, before, self.config.state)
         if entry != before:
