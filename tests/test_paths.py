@@ -1,5 +1,6 @@
 """A path that the system refuses is an error that names it, whichever command it was given to, and never a traceback."""
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -265,4 +266,21 @@ def test_a_file_is_made_once_and_never_opened_by_its_name(tmp_path: Path, monkey
     assert file.read_bytes() == b"kept"
     assert opened
     assert str(file) not in opened
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_file_is_made_where_the_file_system_has_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As exFAT has none. What comes meanwhile is kept."""
+    file = tmp_path / "hr.ledger"
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    create_file(file)
+    assert (file.stat().st_mode & 0o777, file.read_bytes()) == (0o600, b"")
+    file.write_bytes(b"kept")
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)
+    create_file(file)
+    assert file.read_bytes() == b"kept"
     assert [*tmp_path.iterdir()] == [file]

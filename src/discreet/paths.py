@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -53,19 +54,27 @@ def exists(path: str | os.PathLike[str], refuse: Refuse) -> bool:
 def create_file(path: Path) -> None:
     """Make an empty file for its owner alone, unless there is one.
 
-    The file is never opened under its own name: when a process closes any handle of a file, POSIX takes all locks of the
-    process off it, so the connections of SQLite that it has would lose theirs, and others would remove their log.
+    The file is not opened under its own name, if its file system has hard links: when a process closes any handle of a file,
+    POSIX takes all locks of the process off it, so the connections of SQLite that it has would lose theirs, and others would
+    remove their log. Without them (exFAT), it is opened only if it is new.
     """
     if os.path.lexists(path):
         return
     draft = path.with_name(f".discreet-{os.urandom(8).hex()}")
     try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        _create_new(draft)
         os.link(draft, path)  # which replaces no file that came meanwhile
     except FileExistsError:
         pass
+    except OSError:
+        with suppress(FileExistsError):
+            _create_new(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _create_new(path: Path) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def resolve(path: str | os.PathLike[str], refuse: Refuse) -> Path:
