@@ -72,9 +72,20 @@ SAMPLERS = {
 }
 
 
+@pytest.mark.parametrize("size", [bits.SPAN_SIZE + 1, 2 * bits.SPAN_SIZE, 2 * bits.SPAN_SIZE + 1, LONG, 10**7])
+def test_spans_cover_an_array_once_and_are_equally_long(size: int) -> None:
+    spans = bits.cut_spans(size)
+    assert [span.start for span in spans] == [0, *(span.stop for span in spans[:-1])]
+    assert spans[-1].stop == size
+    lengths = {span.stop - span.start for span in spans}
+    assert max(lengths) - min(lengths) <= 1
+    assert max(lengths) <= bits.SPAN_SIZE
+    assert len(spans) % 2 == 0
+
+
 def spans_repeat(draws: NDArray[np.int64]) -> bool:
     """Say whether two spans share much of what they drew first, in any order."""
-    spans = [draws[start : start + 1000] for start in range(0, draws.size - 1000, bits.SPAN_SIZE)]
+    spans = [draws[span][:1000] for span in bits.cut_spans(draws.size)]
     return any(np.intersect1d(a, b).size > a.size // 2 for a, b in combinations(spans, 2))
 
 
@@ -127,11 +138,12 @@ def test_a_forked_child_draws_long_arrays_of_its_own() -> None:
     noise.rounded_gaussian(1 << 30, LONG)  # threads have run before the fork
     fork = multiprocessing.get_context("fork")
     queue = fork.Queue()
-    child = fork.Process(target=lambda: queue.put(noise.rounded_gaussian(1 << 30, LONG)[:: bits.SPAN_SIZE].tolist()))
+    starts = [span.start for span in bits.cut_spans(LONG)]
+    child = fork.Process(target=lambda: queue.put(noise.rounded_gaussian(1 << 30, LONG)[starts].tolist()))
     child.start()
     others = queue.get(timeout=60)
     child.join()
-    assert not set(others) & set(noise.rounded_gaussian(1 << 30, LONG)[:: bits.SPAN_SIZE].tolist())
+    assert not set(others) & set(noise.rounded_gaussian(1 << 30, LONG)[starts].tolist())
 
 
 def test_an_error_in_a_thread_reaches_the_caller() -> None:

@@ -153,7 +153,7 @@ BLOCK_SIZE = 1 << 18
 each takes some 100 µs."""
 
 SPAN_SIZE = 1 << 19
-"""Draws of a long array that have a keystream of their own: some milliseconds of work, for which a thread is worthwhile."""
+"""The most draws of a long array that share a keystream: some milliseconds of work, for which a thread is worthwhile."""
 
 MAX_SCALAR_DRAWS = 2
 """Up to this many draws are settled in fixed point at once: it takes less time than a dozen array operations."""
@@ -242,8 +242,18 @@ def draw_array(size: int, fill: Fill[T], dtype: type[T], source: Bits, chunk: in
     if out.size <= SPAN_SIZE or not isinstance(source, Keystream):
         _fill_chunks(out, fill, source, Workspace(), chunk)
         return out
-    _fill_spans([(out[start : start + SPAN_SIZE], source.split()) for start in range(0, out.size, SPAN_SIZE)], fill, chunk)
+    _fill_spans([(out[span], source.split()) for span in cut_spans(out.size)], fill, chunk)
     return out
+
+
+def cut_spans(size: int) -> list[slice]:
+    """Return the spans of a long array: of equal length and even in number, so that two threads end together.
+
+    >>> [span.start for span in cut_spans(3 * SPAN_SIZE)] == [0, *(SPAN_SIZE * i // 4 for i in (3, 6, 9))]
+    True
+    """
+    number = 2 * -(-size // (2 * SPAN_SIZE))
+    return [slice(size * i // number, size * (i + 1) // number) for i in range(number)]
 
 
 def _fill_spans(spans: list[tuple[NDArray[T], Keystream]], fill: Fill[T], chunk: int) -> None:

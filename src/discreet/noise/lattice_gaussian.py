@@ -10,6 +10,7 @@ which is largest at k = 0. So k is accepted with probability A(0)/A(k), A(k) bei
 first bits of the uniform accept all but one draw in 4,096.
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import count as count_from
@@ -99,21 +100,27 @@ def _draw_rejections(values: Ints, sigma: Fraction, source: Bits, workspace: Wor
     """Return the positions of the values that are rejected: those with U ≥ A(0)/A(k).
 
     The first 16 bits of every U are drawn. Unless `CLOSE_BITS` of them are ones, U < 1 − 2^-CLOSE_BITS, and a value with
-    b²/8 ≤ 2^-CLOSE_BITS is accepted. The others get the rest of a word, which is compared with 1 − b²/8 in integers.
+    b²/8 ≤ 2^-CLOSE_BITS is accepted. The others get the rest of a word w: U < (w + 1)/2^64, so those with
+    k²·2^61/σ⁴ ≤ 2^64 − 1 − w are accepted, most of them in doubles, which are off by less than 2^-50 of
+    the size of both sides.
     """
+    open_words: Iterable[tuple[int, int]]
     if values.size <= MAX_SINGLE_DRAWS:
-        words = dict(enumerate(source.words(values.size).tolist()))
+        open_words = enumerate(source.words(values.size).tolist())
     else:
         coins = workspace.words(-(-values.size // 4), source, "shared").view(np.uint16)[: values.size]
         largest = isqrt(sigma.numerator**4 * 8 >> CLOSE_BITS) // sigma.denominator**2
-        close = np.greater_equal(coins, CLOSE, out=workspace.array("close", np.bool_, values.size)).nonzero()[0].tolist()
+        close = np.greater_equal(coins, CLOSE, out=workspace.array("close", np.bool_, values.size)).nonzero()[0]
         if max(int(values.max()), -int(values.min())) > largest:
-            close = sorted({*close, *(np.abs(values) > largest).nonzero()[0].tolist()})
-        rest = (source.words(len(close)) >> np.uint64(16)).tolist()
-        words = {i: int(coins[i]) << 48 | more for i, more in zip(close, rest, strict=True)}
+            close = np.union1d(close, (np.abs(values) > largest).nonzero()[0])
+        words = source.words(close.size) >> np.uint64(16)
+        words |= coins.take(close).astype(np.uint64) << np.uint64(48)
+        squares = values.take(close).astype(np.float64) ** 2
+        is_open = squares * (float((1 << 61) / sigma**4) * (1 + 2.0**-50)) > (~words).astype(np.float64)
+        open_words = zip(close[is_open].tolist(), words[is_open].tolist(), strict=True)
     top, bottom = 8 * sigma.numerator**4, sigma.denominator**4
     rejected = []
-    for i, word in words.items():
+    for i, word in open_words:
         k = int(values[i])
         surely_accepted = (k * k * bottom << 64) <= top * ((1 << 64) - 1 - word)
         if not surely_accepted and not accept(LazyUniform(source, word, 64), k, sigma**2):
