@@ -51,6 +51,9 @@ def exists(path: str | os.PathLike[str], refuse: Refuse) -> bool:
     return True
 
 
+_DRAFT = ".discreet-"
+
+
 def create_file(path: Path) -> None:
     """Make an empty file for its owner alone, unless there is one.
 
@@ -60,7 +63,7 @@ def create_file(path: Path) -> None:
     """
     if os.path.lexists(path):
         return
-    draft = path.with_name(f".discreet-{os.urandom(8).hex()}")
+    draft = path.with_name(f"{_DRAFT}{os.urandom(8).hex()}")
     try:
         _create_new(draft)
         os.link(draft, path)  # which replaces no file that came meanwhile
@@ -71,6 +74,17 @@ def create_file(path: Path) -> None:
             _create_new(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def count_names(path: Path) -> int:
+    """Return how many hard links a file has, without those that `create_file` left when the process was killed."""
+    found = os.stat(path)
+    if found.st_nlink > 1:
+        for draft in path.parent.glob(f"{_DRAFT}*"):
+            with suppress(OSError):
+                if os.path.samestat(draft.lstat(), found):
+                    draft.unlink()
+    return os.stat(path).st_nlink
 
 
 def _create_new(path: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -32,6 +33,7 @@ from tests.support.ledger_locations import MEMORY
 from tests.support.small_ledger import THIRD, debit_and_record, make_small_ledger
 
 WHOLE = compose(Claim(Fraction(1), Fraction(0)))
+TENTH = compose(Claim(Fraction(1, 10), Fraction(0)))
 
 
 def test_an_id_belongs_to_one_measurement(location: str) -> None:
@@ -321,3 +323,47 @@ def test_the_model_notices_a_mutant_that_forgets_its_debits() -> None:
     twice = [("reserve", "a", 2, False, 0), ("reopen", 0), ("reserve", "a", 2, False, 0)]
     with pytest.raises(AssertionError):
         compare_with_model(TwoHandles(lambda: mutant), twice)
+
+
+@pytest.mark.parametrize("wrong", [5, b"m", None, ("a", 1), "a\0b", "\ud800"])
+def test_what_no_store_holds_is_refused_before_anything_is_written(location: str, wrong: Any) -> None:
+    """Entries that cannot be read back would end the chain for good."""
+    ledger = open_ledger(location, create=True)
+    accounts: tuple[Any, ...] = (ledger.open_account("hr", 1), MemoryAccount(create_budget(1, 0)))
+    for account in accounts:
+        with pytest.raises(BadParameter, match="measurement is "):
+            account.reserve(WHOLE, measurement=wrong, fresh=True)
+        with pytest.raises(BadParameter, match="privacy_unit is "):
+            account.reserve(WHOLE, measurement="m", privacy_unit=wrong)
+        if wrong is not None:
+            with pytest.raises(BadParameter, match="id is "):
+                account.reserve(WHOLE, measurement="m", id=wrong)
+        assert account.budget.spent == 0
+        receipt = account.reserve(WHOLE, measurement="m")
+        if not isinstance(wrong, bytes):
+            with pytest.raises(BadParameter, match="answer is of type"):
+                account.record(receipt, wrong)
+        assert account.record(receipt, b"right") == b"right"
+    assert check_ledger(ledger).is_valid
+
+
+def test_whoever_lists_entries_holds_nobody_up(location: str) -> None:
+    ledger = open_ledger(location, create=True)
+    account = ledger.open_account("hr", 1)
+    for i in range(3):
+        account.reserve(TENTH, measurement=f"{i}")
+    with ThreadPoolExecutor(1) as pool:
+        entries = pool.submit(lambda: (listed := ledger.iter_entries(), next(listed))).result()[0]
+        assert isinstance(account.reserve(TENTH, measurement="here"), Receipt)
+        assert isinstance(pool.submit(account.reserve, TENTH, measurement="there").result(timeout=60), Receipt)
+    assert [entry.number for entry in entries] == [2, 3, 4]
+    assert len([*ledger.iter_entries()]) == 6
+
+
+def test_entries_are_listed_over_several_transactions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.ledger.chain.ENTRIES_AT_ONCE", 2)
+    ledger = open_ledger(folder / "l", create=True)
+    account = ledger.open_account("hr", 1)
+    for i in range(5):
+        assert [entry.number for entry in ledger.iter_entries()] == [*range(1, i + 2)]
+        account.reserve(TENTH, measurement=f"{i}")

@@ -20,7 +20,7 @@ import pytest
 import discreet.ledger.sqlite
 from discreet import codec
 from discreet.accounting.currencies import Receipt
-from discreet.errors import BudgetExceeded, DiscreetError, LedgerUnavailable
+from discreet.errors import BudgetExceeded, DiscreetError, LedgerCorrupted, LedgerUnavailable
 from discreet.events import Claim, compose
 from discreet.ledger.chain import Ledger
 from discreet.ledger.check import check_ledger
@@ -61,7 +61,7 @@ class ShowsBeforeTheDisk(SqliteStore):
 class KeepsWhatFailed(SqliteStore):
     """A mutant: a body that fails after it has written is not undone."""
 
-    def _run_again_without(self, failed: Member, batch: list[Member]) -> None:
+    def _run_again_without(self, failed: Member, batch: list[Member], failure: Exception | None = None) -> None:
         assert self._connection is not None
         self._connection.execute("COMMIT")
         for member in batch:
@@ -423,3 +423,30 @@ def test_a_forked_child_waits_for_no_thread_of_its_parent(folder: Path) -> None:
         os._exit(len(store._waiting))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     ledger.close()
+
+
+def test_a_row_that_cannot_be_read_fails_the_debits_of_its_account_alone(folder: Path) -> None:
+    """Those of another account that share a commit with them are made."""
+    ledger, store = make_ledger(folder)
+    broken, whole = ledger.open_account("broken", 20), ledger.get_account("hr")
+    ledger.close()
+    with closing(sqlite3.connect(folder / "l", isolation_level=None)) as connection:
+        connection.execute("UPDATE discreet_accounts SET spent = CAST(x'ff30' AS TEXT) WHERE name = 'broken'")
+    failures = list[Exception]()
+
+    def debit(account: Any, i: int) -> None:
+        try:
+            account.reserve(SMALL, measurement=f"{account.initial_state.name} {i}")
+        except DiscreetError as error:
+            failures.append(error)
+
+    with store._lock:  # until all of them wait for one batch
+        threads = [threading.Thread(target=debit, args=(account, i)) for i in range(6) for account in (whole, broken)]
+        for thread in threads:
+            thread.start()
+        while len(store._waiting) < len(threads):
+            time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert whole.budget.spent == Fraction(6, 100)
+    assert [type(failure) for failure in failures] == [LedgerCorrupted] * 6

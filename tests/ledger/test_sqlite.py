@@ -1,6 +1,7 @@
 """The store in a file: links, folders, other files, a disk that may not be written, limits on its size, clocks that jump."""
 
 import ast
+import gc
 import os
 import socket
 import sqlite3
@@ -12,13 +13,14 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 import discreet.ledger
 import discreet.ledger.sqlite
-from discreet.errors import BadParameter, LedgerUnavailable
+from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable
 from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
@@ -287,4 +289,111 @@ def test_a_removed_log_that_goes_unnoticed_loses_debits(folder: Path, monkeypatc
     """The mutant of both."""
     monkeypatch.setattr("discreet.ledger.sqlite.create_file", lambda path: path.open("ab").close())
     monkeypatch.setattr(WriteAheadLog, "is_removed", False)
+    monkeypatch.setattr(WriteAheadLog, "has_lost_index", False)
     assert spend_beside_others(folder / "hr.ledger") == 1
+
+
+DEBITS = """
+import os, sys
+from fractions import Fraction
+from discreet.events import Claim, compose
+from discreet.ledger import open_ledger
+account = open_ledger(sys.argv[1]).get_account("hr")
+for _ in range(4):
+    account.pay(compose(Claim(Fraction(1), Fraction(0))))
+os._exit(0)
+"""
+
+
+def spend_without_the_index(file: Path) -> tuple[Fraction, Fraction]:
+    """Debits of 1 out of 10: as many as were acknowledged, and what the file says, where the index of the log was removed
+    between this process's first three and four of another process."""
+    account, acknowledged = open_ledger(file, create=True).open_account("hr", epsilon=10), Fraction(0)
+    for i in range(12):
+        if i == 3:
+            file.with_name(f"{file.name}-shm").unlink()
+            subprocess.run([sys.executable, "-c", DEBITS, str(file)], check=True)
+            acknowledged += 4
+        try:
+            account.pay(compose(Claim(Fraction(1), Fraction(0))))
+            acknowledged += 1
+        except (LedgerUnavailable, BudgetExceeded):
+            continue
+    open_ledger(file).close()
+    del account
+    gc.collect()
+    seen = subprocess.run(
+        [sys.executable, "-c", OPEN_AND_CLOSE + "    print(ledger.get_account('hr').budget.spent)", str(file)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return acknowledged, Fraction(seen.stdout)
+
+
+def test_a_ledger_whose_index_was_removed_loses_no_debit(folder: Path) -> None:
+    assert spend_without_the_index(folder / "hr.ledger") == (10, 10)
+
+
+@pytest.mark.parametrize(("name", "value"), [("has_lost_index", False), ("keep", lambda log: None)])
+def test_an_index_that_was_removed_unnoticed_loses_debits(
+    name: str, value: object, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutants: nobody looks for it, or the log is removed with the connection that has the old one."""
+    monkeypatch.setattr(WriteAheadLog, name, value)
+    acknowledged, seen = spend_without_the_index(folder / "hr.ledger")
+    assert acknowledged > seen
+
+
+def test_a_ledger_with_two_names_is_refused(folder: Path) -> None:
+    """The log stands beside one name: debits by the other are not seen."""
+    make_small_ledger(folder / "hr.ledger")
+    os.link(folder / "hr.ledger", folder / "other")
+    for name in ("hr.ledger", "other"):
+        with pytest.raises(LedgerUnavailable, match=r"the file has 2 names \(hard links\)"):
+            open_ledger(folder / name)
+    (folder / "other").rename(folder / ".discreet-0123456789abcdef")  # as a process that was killed leaves it
+    assert check_ledger(open_ledger(folder / "hr.ledger")).is_valid
+    assert [each.name for each in folder.glob(".discreet*")] == []
+
+
+class FailingConnection:
+    """A connection whose next COMMIT fails, as by a sync that the disk refuses."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement == "COMMIT":
+            self.connection.execute("ROLLBACK")
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+            raise error
+        return self.connection.execute(statement, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_after_a_disk_failed_the_log_begins_anew(is_settled: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system holds for written may not be on the disk, so no later entry leans on it: the file alone, without its
+    log, has all entries before the next one. Without the step, which is the mutant, it has not."""
+    if not is_settled:
+        monkeypatch.setattr(SqliteStore, "_settle_log", lambda store: None)
+    file = folder / "hr.ledger"
+    account = open_ledger(file, create=True).open_account("hr", epsilon=10)
+    beside = sqlite3.connect(file)  # so that the log is not removed when the connection that failed is closed
+    beside.execute("SELECT COUNT(*) FROM discreet_entries").fetchone()
+    event, store = compose(Claim(Fraction(1), Fraction(0))), account.store
+    account.pay(event)
+    assert isinstance(store, SqliteStore)
+    store._connection = FailingConnection(store._connection)  # type: ignore[assignment,arg-type]
+    with pytest.raises(LedgerUnavailable, match="the disk failed"):
+        account.pay(event)
+    account.pay(event)
+    (folder / "alone").write_bytes(file.read_bytes())
+    with closing(sqlite3.connect(folder / "alone")) as alone:
+        alone.execute("PRAGMA journal_mode=DELETE")
+        tables = [name for (name,) in alone.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        kept = alone.execute("SELECT COUNT(*) FROM discreet_entries").fetchone()[0] if "discreet_entries" in tables else 0
+    assert (kept == 2) == is_settled
+    assert account.budget.spent == 2

@@ -234,6 +234,8 @@ def require_same_unit(known: str, unit: str, name: str) -> str:
 
 def validate_name(text: str, what: str) -> str:
     """Return a name or an id that every store can hold."""
+    if not isinstance(text, str):
+        raise BadParameter(what, f"of type {type(text).__name__}", "not a text", "give a text")
     if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable() or text != text.strip():
         raise BadParameter(
             what,
@@ -242,6 +244,32 @@ def validate_name(text: str, what: str) -> str:
             f"take 1 to {MAX_NAME_LENGTH} printable characters without blanks at the ends",
         )
     return text
+
+
+def check_reserved(measurement: str, id: str | None, privacy_unit: str) -> None:
+    """Refuse what a store could not hold or read back, before anything is looked up or written."""
+    for name, text in (("measurement", measurement), ("privacy_unit", privacy_unit)):
+        if not isinstance(text, str):
+            raise BadParameter(name, f"of type {type(text).__name__}", "not a text", "give a text")
+        if "\0" in text or not _has_encoding(text):
+            raise BadParameter(name, repr(text[:40]), "not a text that every store holds", "leave NUL and surrogates out")
+    if id is not None:
+        validate_name(id, "id")
+
+
+def _has_encoding(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_answer(answer: bytes) -> bytes:
+    """Return an answer that can be recorded byte for byte."""
+    if not isinstance(answer, bytes):
+        raise BadParameter("answer", f"of type {type(answer).__name__}", "not bytes", 'encode it, as in b"about 40"')
+    return answer
 
 
 @dataclass(frozen=True, slots=True)

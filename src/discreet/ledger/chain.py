@@ -17,6 +17,7 @@ Ids stay with their account: no account can bind, or learn of, the ids of anothe
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from secrets import token_hex
 
 import msgspec
@@ -26,7 +27,7 @@ from discreet._numbers import Number, read_decimal
 from discreet.accounting.currencies import Currency, Filter, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable, SourceQuarantined
 from discreet.events import Composition, compose
-from discreet.ledger.account import AccountState, CachedAnswer, IdTaken, validate_name
+from discreet.ledger.account import AccountState, CachedAnswer, IdTaken, check_answer, check_reserved, validate_name
 from discreet.ledger.entries import (
     GENESIS,
     AccountOpened,
@@ -41,6 +42,9 @@ from discreet.ledger.store import Head, Store, Transaction, append_entry, decode
 
 MAX_COMPARED_ACCOUNTS = 100
 """How many other accounts of a ledger are looked at for a warning, so that a session opens as quickly in a large one."""
+
+ENTRIES_AT_ONCE = 1000
+"""How many entries are read in one transaction, where all of them are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +123,15 @@ class Ledger:
 
     def iter_entries(self) -> Iterator[Entry]:
         """Yield every entry, in order."""
-        with self.store.read_transaction() as transaction:
-            for stored in transaction.iter_entries():
+        last = None
+        while True:  # entries never change, so whoever reads them holds no transaction open meanwhile
+            with self.store.read_transaction() as transaction:
+                batch = [*islice(transaction.iter_entries(after=last), ENTRIES_AT_ONCE)]
+            for stored in batch:
                 yield decode_stored(transaction, stored)
+                last = stored.number
+            if len(batch) < ENTRIES_AT_ONCE:
+                return
 
     def close(self) -> None:
         """Release the store."""
@@ -231,8 +241,7 @@ class LedgerAccount:
             raise BadParameter(
                 "bits", "seeded", "a ledger records no answer with noise that can be repeated", "leave the seed out"
             )
-        if id is not None:
-            validate_name(id, "id")
+        check_reserved(measurement, id, privacy_unit)
         encoded_event, at = codec.encode(event), read_decimal(certified_delta, "certified_delta")
 
         def reserve(transaction: Transaction) -> Receipt | CachedAnswer:
@@ -247,6 +256,7 @@ class LedgerAccount:
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Account`."""
+        check_answer(answer)
         payer = receipt.paid_by or self.initial_state.name
 
         def record(transaction: Transaction) -> bytes:

@@ -234,9 +234,9 @@ def check_ledger(ledger: "Ledger", since: Checkpoint | None = None) -> Report:
     ...     check_ledger(ledger, checked.checkpoint).entries
     2
     """
-    replay, problem = Replay(), None
+    replay, problem, found_by_store = Replay(), None, None
     try:
-        problem = None if since is not None else ledger.store.check_integrity()
+        found_by_store = None if since is not None else ledger.store.check_integrity()
         with ledger.store.read_transaction() as transaction:
             if since is not None:
                 replay.resume(since, transaction)
@@ -244,7 +244,8 @@ def check_ledger(ledger: "Ledger", since: Checkpoint | None = None) -> Report:
                 replay.apply_entry(stored)
             replay.compare_totals(transaction)
     except (Inconsistency, LedgerCorrupted) as found:
-        problem = problem or str(found)
+        problem = str(found)  # it says more than what the store found
+    problem = problem or found_by_store
     accounts = tuple(replay.state_of(name) for name in replay.accounts)
     open_debits = replay.list_open_debits()
     quarantined = tuple(sorted(source for source, counts in replay.failures.items() if counts.is_quarantined))

@@ -9,7 +9,14 @@ from discreet._numbers import Number, read_decimal, to_rational
 from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, Receipt, create_budget
 from discreet.errors import BadParameter
 from discreet.events import Composition
-from discreet.ledger.account import CachedAnswer, IdTaken, compute_charge, require_same_unit
+from discreet.ledger.account import (
+    CachedAnswer,
+    IdTaken,
+    check_answer,
+    check_reserved,
+    compute_charge,
+    require_same_unit,
+)
 
 __all__ = ["MemoryAccount", "create_budget"]
 
@@ -91,6 +98,7 @@ class MemoryAccount:
         shared: bool = True,
     ) -> Receipt | CachedAnswer:
         """As in `Account`; seeded noise is accepted, since nothing of it outlives the process."""
+        check_reserved(measurement, id, privacy_unit)
         with self._lock:
             earlier = self._find_earlier_debit(id, measurement, fresh)
             if earlier is not None:
@@ -105,7 +113,7 @@ class MemoryAccount:
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Account`."""
         with self._lock:
-            return self._answers.setdefault(receipt.entry, answer)
+            return self._answers.setdefault(receipt.entry, check_answer(answer))
 
     def _find_earlier_debit(self, id: str | None, measurement: str, fresh: bool) -> Receipt | CachedAnswer | None:
         """Find a debit with this id or, unless it must be fresh, of this measurement: its answer, or the receipt with which

@@ -6,6 +6,7 @@ sees every entry that was committed before, and with one lock there is no deadlo
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ class PostgresStore:
         self._lock, self._owner = threading.RLock(), 0
         with self._lock, self._translate_errors():
             self._upgrade(self._connect(), create)
+        _STORES.add(self)
 
     def transact(self, body: Callable[[SqlTransaction], Returned]) -> Returned:
         """As in `Store`: each thread has a transaction of its own."""
@@ -167,6 +169,17 @@ class PostgresStore:
 
 
 _INHERITED: "list[psycopg.Connection[Any]]" = []
+_STORES: "weakref.WeakSet[PostgresStore]" = weakref.WeakSet()
+
+
+def _reset_locks() -> None:
+    """In a forked child, the thread that held a lock is not there to release it."""
+    for store in _STORES:
+        store._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not where there is no fork
+    os.register_at_fork(after_in_child=_reset_locks)
 
 
 def _make_runner(connection: "psycopg.Connection[Any]") -> Any:

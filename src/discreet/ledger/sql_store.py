@@ -432,8 +432,15 @@ class SqlTransaction:
         """As in `Transaction`."""
         self.flush()
         at_most = "" if limit is None else f" LIMIT {limit}"
-        rows = self.run(f"SELECT facts, times FROM discreet_facts WHERE account = ? ORDER BY hash{at_most}", (account,))
-        return {self._check_bytes(event): self._check_int(times) for event, times in rows.fetchall()}
+        rows = self.run(
+            f"SELECT hash, facts, times FROM discreet_facts WHERE account = ? ORDER BY hash{at_most}", (account,)
+        )
+        found: dict[bytes, int] = {}
+        for key, event, times in rows.fetchall():
+            found[self._check_bytes(event)] = self._check_int(times)
+            if self._check_bytes(key) != compute_hash(bytes(event)):
+                raise LedgerCorrupted(self.location, "the key of an event is not the hash of the event")
+        return found
 
     def read_failures(self, source: str) -> FailureCounts:
         """As in `Transaction`."""

@@ -10,13 +10,14 @@ those before it wrote, and it commits once for all. **Proof** that each is still
 returns*: a thread leaves `transact` after the commit of its batch has returned, so nothing that follows it, above all no row
 that is read, comes before the disk has its entry. *Undone if it fails*: a body that fails before it has written anything
 leaves nothing to undo. One that fails later undoes the whole batch, and the other bodies run again without it, as if it had
-never come; nothing was shown of their first run. *All or none*: if the commit fails, SQLite has written none of the batch,
-and every member raises, also those whose bodies failed, since what they saw is undone. *Isolated*: the lock is held from
-before a batch begins until after it has ended, so no other thread is shown what may yet be undone. *Interrupted*: Ctrl-C may
-come between any two steps. The thread that has the connection then undoes the open batch, so that the file is not left
-locked, and every member raises; so does one that was not told how its batch ended. The entry of a member that is interrupted
-may be on the disk: a debit without an answer, which a retry continues. A member that is not woken looks for itself after a
-while (`BATCH_WAIT_SECONDS`).
+never come; nothing was shown of their first run. So does one that fails in SQLite, be it by a value or a row of its own: if
+the disk has failed, the others find out for themselves. *All or none*: if the commit fails, SQLite has written none of the
+batch, and every member raises, also those whose bodies failed, since what they saw is undone. *Isolated*: the lock is held
+from before a batch begins until after it has ended, so no other thread is shown what may yet be undone. *Interrupted*:
+Ctrl-C may come between any two steps. The thread that has the connection then undoes the open batch, so that the file is
+not left locked, and every member raises; so does one that was not told how its batch ended. The entry of a member that is
+interrupted may be on the disk: a debit without an answer, which a retry continues. A member that is not woken looks for
+itself after a while (`BATCH_WAIT_SECONDS`).
 
 **What is remembered.** From one batch to the next the store remembers the end of the chain and the totals of the accounts
 that it debited (`Memory`), and reads them again if another connection has committed anything since, which SQLite's
@@ -35,7 +36,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError, Ledger
 from discreet.ledger.sql_store import (
     LATEST_VERSION,
     Memory,
+    RunStatement,
     SqlTransaction,
     check_version,
     locked_ledger_error,
@@ -52,7 +54,7 @@ from discreet.ledger.sql_store import (
 )
 from discreet.ledger.store import Returned
 from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
-from discreet.paths import create_file, describe_kind, exists, resolve
+from discreet.paths import count_names, create_file, describe_kind, exists, resolve
 
 WAIT_SECONDS = 1.0
 MAX_TRIES = 120
@@ -71,7 +73,9 @@ _REASONS = {
     sqlite3.SQLITE_PERM: ("it may not be opened", "allow reading and writing it"),
     sqlite3.SQLITE_AUTH: ("it may not be opened", "allow reading and writing it"),
 }
+_TYPES = {"key": "INTEGER PRIMARY KEY", "bytes": "BLOB"}
 _ALLOW = "allow it, or name another file"
+_NO_TEXT = "a column that holds text holds something else"
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _CORRUPTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT}
 
@@ -124,6 +128,7 @@ class SqliteStore:
     _connection: sqlite3.Connection | None = None
     _log: WriteAheadLog | None = None
     _memory: Memory | None = None
+    _is_log_in_doubt = False
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
         if str(path) in ("", ":memory:"):
@@ -180,10 +185,21 @@ class SqliteStore:
             self._disconnect()
 
     def check_integrity(self) -> str | None:
-        """As in `Store`: SQLite checks its own pages."""
+        """As in `Store`: SQLite checks its own pages. Triggers would change what discreet writes, and without its indexes
+        one id could stand twice."""
         with self.read_transaction() as transaction:
             finding = str(transaction.run("PRAGMA integrity_check(1)", ()).fetchone()[0])
-        return None if finding == "ok" else finding
+            found = _read_rules(transaction.run)
+        if finding != "ok":
+            return finding
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+            upgrade(made.execute, self.location, create=True, **_TYPES)
+            expected = _read_rules(made.execute)
+        triggers = [name for kind, name, _ in found if kind == "trigger"]
+        missing = [name for _, name, _ in sorted(expected - found)]
+        if triggers:
+            return f"the file has the trigger {triggers[0]!r}, which discreet did not make"
+        return f"the index {missing[0]!r} is missing, or another one" if missing else None
 
     def __del__(self) -> None:
         self._disconnect()
@@ -239,8 +255,9 @@ class SqliteStore:
                 changes = connection.total_changes, memory.changes
                 try:
                     member.returned = member.body(transaction)
-                except _FAILURES:
-                    raise
+                except _FAILURES as error:
+                    self._run_again_without(member, batch, error)
+                    return
                 except Exception as error:
                     member.error = error
                     if (connection.total_changes, memory.changes) != changes:
@@ -252,6 +269,7 @@ class SqliteStore:
         except BaseException as error:
             self._memory = None
             try:
+                self._distrust(error)
                 self._roll_back()
                 self._disconnect()
             finally:
@@ -273,15 +291,19 @@ class SqliteStore:
             if not member.ended:
                 batch.append(member)
 
-    def _run_again_without(self, failed: Member, batch: list[Member]) -> None:
-        """Undo a batch of which one body failed after it had written, and let the others wait for the next one."""
+    def _run_again_without(self, failed: Member, batch: list[Member], failure: Exception | None = None) -> None:
+        """Undo a batch of which one body failed after it had written, or in SQLite, and let the others wait for the next
+        one."""
         self._memory = None
         self._roll_back()
+        if failure is not None:
+            self._distrust(failure)
+            self._disconnect()
         others = [member for member in batch if member is not failed]
         for member in others:
             member.returned = member.error = None
         self._waiting.extendleft(reversed(others))
-        failed.end()
+        failed.end(failure)
 
     def _require_no_transaction(self) -> None:
         """Refuse a transaction around this call, in the same thread, or one that was interrupted while it was undone. To go
@@ -311,11 +333,30 @@ class SqliteStore:
         It is called where the lock is held, and by the frame that holds it: a context manager of its own can be left behind
         by an interruption, and would undo something else when it is collected.
         """
+        self._distrust(error)
         self._roll_back()
         if not isinstance(error, Exception) or isinstance(error, _FAILURES):
             self._disconnect()
             if isinstance(error, Exception):
                 raise self._translate(error) from error
+
+    def _distrust(self, error: BaseException) -> None:
+        """Remember that the disk may have failed: `_settle_log` looks after its log before the next transaction."""
+        if isinstance(error, sqlite3.Error) and _error_code(error) in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+            self._is_log_in_doubt = True
+
+    def _settle_log(self) -> None:
+        """Move all of the log into the file, and begin a new one.
+
+        After a sync that failed, the system may hold bytes of the log for written that are not on the disk, and will not
+        write them again. A connection that is opened then reads them back, and takes them for entries; those that follow
+        are synced, and after a loss of power the log would end before them. The file is written and synced anew.
+        """
+        for _ in range(MAX_TRIES):  # each waits for others who read, for `WAIT_SECONDS`
+            if not self._execute_with_retry("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                self._is_log_in_doubt = False
+                return
+        raise locked_ledger_error(self.location, round(WAIT_SECONDS * MAX_TRIES))
 
     def _roll_back(self) -> None:
         if self._connection is not None:
@@ -337,6 +378,14 @@ class SqliteStore:
             raise LedgerUnavailable(
                 self.location,
                 "its write-ahead log was removed while it was open",
+                "find out what removed it, then try again: what is on the disk is read anew",
+            )
+        if self._log is not None and self._log.has_lost_index:
+            self._log.keep()
+            self._disconnect()
+            raise LedgerUnavailable(
+                self.location,
+                f"{self.path.name}-shm was removed while it was open",
                 "find out what removed it, then try again: what is on the disk is read anew",
             )
         assert self._connection is not None
@@ -369,6 +418,8 @@ class SqliteStore:
             self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // page_bytes}")
             if self._version() != LATEST_VERSION:
                 self._upgrade(create)
+            if self._is_log_in_doubt:
+                self._settle_log()
             self._log = WriteAheadLog(self.location)
 
     def _check_kind(self, create: bool) -> None:
@@ -384,6 +435,12 @@ class SqliteStore:
             reason, hint = "this file is empty, so it holds no ledger", "name another file; if it was a ledger, restore it"
         if reason is not None:
             raise self._not_a_ledger_error(reason, hint)
+        if found.st_size > 0 and (names := count_names(self.path)) > 1:  # an empty one may be about to lose its draft
+            raise LedgerUnavailable(
+                self.location,
+                f"the file has {names} names (hard links), and its log stands beside one of them",
+                "keep one name, and copy the file in place of linking it",
+            )
 
     def _check_tables(self) -> None:
         """Refuse the database of another program, before its pragmas are set: they would stay in the file."""
@@ -412,7 +469,7 @@ class SqliteStore:
         assert connection is not None
         self._execute_with_retry("BEGIN IMMEDIATE")
         try:
-            upgrade(connection.execute, self.location, key="INTEGER PRIMARY KEY", bytes="BLOB", create=create)
+            upgrade(connection.execute, self.location, create=create, **_TYPES)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -451,12 +508,13 @@ class SqliteStore:
 
     def _disconnect(self) -> None:
         self._memory = None
-        if self._log is not None:
-            self._log.close()
-        if self._connection is not None:
+        log, connection = self._log, self._connection
+        self._log = self._connection = None  # first: an interruption may come at any step
+        if log is not None:
+            log.close()
+        if connection is not None:
             with suppress(sqlite3.Error):
-                self._connection.close()
-        self._connection = None
+                connection.close()
 
     @contextmanager
     def _translate_errors(self, *, opening: bool = False) -> Iterator[None]:
@@ -484,7 +542,7 @@ class SqliteStore:
             case sqlite3.Error():
                 return self._translate_error(error)
             case UnicodeDecodeError():
-                return LedgerCorrupted(self.location, "a column that holds text holds something else")
+                return LedgerCorrupted(self.location, _NO_TEXT)
             case OSError():
                 hint = _ALLOW if isinstance(error, PermissionError) else "check the disk"
                 return LedgerUnavailable(self.location, f"the system refused it ({error.strerror})", hint)
@@ -501,10 +559,18 @@ class SqliteStore:
             return self._not_a_ledger_error("this file is not a ledger", hint)
         if code in _CORRUPTED:
             return LedgerCorrupted(self.location, f"SQLite reports: {error}")
+        if code == 0 and "decode to UTF-8" in str(error):  # the module's own, whose text quotes the column
+            return LedgerCorrupted(self.location, _NO_TEXT)
         if code in _BUSY:
             return locked_ledger_error(self.location, round(WAIT_SECONDS * MAX_TRIES))
         reason, hint = _REASONS.get(code, (f"SQLite reports: {error}", "check the file"))
         return LedgerUnavailable(self.location, f"{reason}, so nothing is shown", f"{hint}, then ask again with the same id")
+
+
+def _read_rules(run: RunStatement) -> set[tuple[str, str, str]]:
+    """Return the triggers and indexes of a file, except those that SQLite makes itself: their kind, name and statement."""
+    rules = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'index') AND sql IS NOT NULL"
+    return {(str(kind), str(name), str(sql)) for kind, name, sql in run(rules, ()).fetchall()}
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,11 +11,22 @@ it names a page above 0 and its salt and its checksum continue the log; zeros na
 also one that leaves a part of the zeros, the log ends where it would have ended without them. *The same file*: SQLite
 removes a log only when the last connection is closed, and the one that extends it is open. No lock is on the log itself, so
 to close a second handle of it releases none.
+
+**The index** of the log, in a file beside it (`-shm`), is shared by all connections, and holds their locks. Where it was
+removed while a connection is open, others make a new one, and neither side sees what the other commits; a connection that
+is closed then would remove a log that holds entries of others. SQLite does so only if it can lock the file for itself, and
+`keep` puts a lock of its own on it that prevents that, until the process ends.
 """
 
 import os
+import struct
 from contextlib import suppress
 from io import FileIO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be removed
+    fcntl = None  # type: ignore[assignment]
 
 LOG_BYTES = 1 << 22
 """How long a log grows before SQLite moves it into the file, whatever the size of a page."""
@@ -24,6 +35,8 @@ LOG_STEP_BYTES = 1 << 15
 is extended one commit later: a frame is a page and 24 bytes, and the log begins with 32."""
 MAX_EXTENSION_BYTES = 1 << 18
 """So much is written at once, or a step more."""
+_SHARED_FIRST, _SHARED_BYTES = 0x40000002, 510
+"""The bytes of a database that SQLite locks to have the file for itself."""
 
 
 class WriteAheadLog:
@@ -32,6 +45,8 @@ class WriteAheadLog:
     _file: FileIO | None = None
 
     def __init__(self, database: str) -> None:
+        self._database, self._index = database, f"{database}-shm"
+        self._index_identity = self._identify_index()
         with suppress(OSError):  # then it is not extended, and all else is the same
             self._file = FileIO(f"{database}-wal", "r+")
 
@@ -39,6 +54,29 @@ class WriteAheadLog:
     def is_removed(self) -> bool:
         """Whether the log has no name any more. SQLite removes it where no connection has a lock on the database."""
         return self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0
+
+    @property
+    def has_lost_index(self) -> bool:
+        """Whether the index that the connection has is no longer the one at its path."""
+        return self._index_identity is not None and self._index_identity != self._identify_index()
+
+    def _identify_index(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._index)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def keep(self) -> None:
+        """Keep SQLite from removing the log when the connection is closed.
+
+        The lock belongs to the handle, not to the process, so that SQLite's own lock conflicts with it. The handle is never
+        closed: to close it would take SQLite's locks off the file.
+        """
+        if hasattr(fcntl, "F_OFD_SETLK"):
+            shared = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, _SHARED_FIRST, _SHARED_BYTES, 0)
+            with suppress(OSError):
+                fcntl.fcntl(os.open(self._database, os.O_RDONLY), fcntl.F_OFD_SETLK, shared)
 
     def extend(self) -> None:
         """Write zeros behind the end, unless the log was extended and is not yet full. Call it inside a write transaction.
