@@ -11,6 +11,7 @@ import mpmath
 import pytest
 
 from discreet._numbers import Bounds
+from discreet.accounting import curve
 from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.contour import bound_epsilon_by_contour
 from discreet.accounting.curve import bound_dominating_delta, bound_dominating_epsilon, delta, epsilon
@@ -511,3 +512,20 @@ def test_no_nesting_is_too_much(block: int) -> None:
         for event in (inner, compose(inner, laplace(2)), repeat(SampledWithoutReplacement(inner, Fraction(1, 3)), 3)):
             for found in (delta(event, HALF, 1e-3), epsilon(event, 1e-3, 1e-3), advantage(event, 1e-3)):
                 assert 0 <= found.lower <= found.upper, (seed, event)
+
+
+@pytest.mark.parametrize("target", [1e-6, 1e-100, 1e-300])
+def test_a_chain_of_neighbours_without_any_loss_is_tried_a_few_times(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, of_chain = list[Fraction](), curve._delta_of_chain
+    monkeypatch.setattr(curve, "_delta_of_chain", lambda event, at: (tried.append(at), of_chain(event, at))[1])
+    event = Group(Subsampled(RandomizedResponseEvent(Fraction(1, 2), 2), Fraction(1, 7)), 3)
+    assert epsilon(event, target).upper < 1e-8
+    assert len(tried) < 50
+
+
+def test_a_large_group_is_a_chain_in_closed_form() -> None:
+    """δ·(1 + e^{ε/K} + …) of K neighbours is no sum over K; a step of it is what one neighbour costs."""
+    found = curve._delta_of_chain(Group(Claim(Fraction(1), Fraction(1, 10**300)), 10**6), Fraction(10**6))
+    assert found == 1.0
+    one = curve._delta_of_chain(Group(Claim(Fraction(1), Fraction(1, 10**9)), 3), Fraction(3))
+    assert one == pytest.approx(1e-9 * (1 + exp(1) + exp(2)), rel=1e-12)

@@ -19,6 +19,7 @@ from discreet.events import (
     Claim,
     DiscreteLaplaceEvent,
     Event,
+    Group,
     OptimalPartitionSelectionEvent,
     Parallel,
     RandomizedResponseEvent,
@@ -273,3 +274,35 @@ def test_a_key_on_a_share_is_attained(size: int, units: int) -> None:
 def test_a_sample_of_everyone_still_has_keys_near_the_threshold() -> None:
     for sample in (Subsampled, SampledWithoutReplacement):
         assert delta(sample(RARE, Fraction(1)), 0).lower >= delta(RARE, 0).lower > 0.9
+
+
+def worst_inside_two_steps(rate: Fraction, at: float, truth: Fraction, scale: Fraction) -> float:
+    """The enumerated δ of one pair of neighbours two steps apart. Each step adds a unit to the first sample, replaces one in
+    the second, whose own neighbours are two units apart, and moves the noise by one."""
+    right, wrong = float(truth), float(1 - truth)
+    one = [np.array([right, wrong]), np.array([wrong, right])]
+    other = [np.full(3, wrong / 2) for _ in range(3)]
+    for i, each in enumerate(other):
+        each[i] = right
+    first, second = 1 - (1 - 0.54) ** 2, 1 - (1 - float(rate)) ** 2
+    places, a = np.arange(-200, 201), exp(-float(1 / scale))
+    noise = [(1 - a) / (1 + a) * a ** np.abs(places - shift) for shift in (0, 2)]
+    p = [one[0], (1 - second) * other[0] + second * other[1], noise[0]]
+    q = [(1 - first) * one[0] + first * one[1], (1 - second) * other[0] + second * other[2], noise[1]]
+    joint = [np.multiply.outer(np.multiply.outer(x, y).ravel(), z).ravel() for x, y, z in (p, q)]
+    return max(float(np.maximum(0.0, x - exp(at) * y).sum()) for x, y in (joint, joint[::-1]))
+
+
+@pytest.mark.parametrize(("rate", "at"), [(Fraction(117, 1000), 3.87), (Fraction(117, 1000), 4), (Fraction(3, 100), 3.5)])
+def test_a_group_in_a_group_may_lead_to_both_sides(rate: Fraction, at: float) -> None:
+    """Wherever the outer steps lead. The mutant takes the inner steps for outer ones."""
+    truth, scale = Fraction(99999, 100000), Fraction(100, 255)
+    first = Subsampled(RandomizedResponseEvent(truth, 2), Fraction(54, 100))
+    second = Subsampled(RandomizedResponseEvent(truth, 3), rate)
+    worst = worst_inside_two_steps(rate, at, truth, scale)
+    assert delta(group(compose(first, Group(second, 2), laplace(scale)), 2), at).upper >= worst
+    mutant = [
+        compose(rewrite_group(first, 2, units), rewrite_group(second, 4, units), laplace(scale, 2))
+        for units in (GroupShape.ONE_SIDED, GroupShape.TWO_SIDED)
+    ]
+    assert max(delta(each, at).upper for each in mutant) < worst

@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, fsum, inf, isfinite, log
+from math import exp, fsum, inf, isfinite, log, log1p
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -59,15 +59,14 @@ from discreet.accounting.contour import (
     rough_epsilon,
 )
 from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_sided, list_directions
-from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
 from discreet.accounting.neighbours import has_replacement, to_replace_neighbours
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
-from discreet.accounting.pld.discrete import DiscretePld, convolve, convolve_lattice
+from discreet.accounting.pld.discrete import MAX_ATOMS, DiscretePld, convolve, convolve_lattice
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import OffKinkPld, WithoutReplacementPld
 from discreet.accounting.pure import pure
-from discreet.accounting.rewrite import list_alternatives, list_attained_events
+from discreet.accounting.rewrite import group_delta, list_alternatives, list_attained_events
 from discreet.accounting.shuffle_pairs import ShuffledPld, ShufflePair, list_outcomes
 from discreet.accounting.shuffle_pairs import bound_delta as bound_shuffled_delta
 from discreet.accounting.shuffle_pairs import bound_epsilon as bound_shuffled_epsilon
@@ -94,6 +93,7 @@ from discreet.events import (
     repeat,
 )
 
+_NO_EPSILON = 1e-9  # nothing is gained by less
 _COARSE = 1e-4  # a relative width to begin with, where lists are long
 _LONG = 256  # atoms
 _ROUGH = 1e-3  # the same for the upper end of rounds without replacement
@@ -308,10 +308,7 @@ def _delta_of_chain(event: Group, epsilon: Fraction) -> float:
     Where a group is only dominated, as one on Poisson samples that is on both sides, this may be the smaller bound.
     """
     each = epsilon / event.size
-    if epsilon > LARGEST_EXPONENT:
-        return 1.0
-    factor = sum((exp_bounds(i * each)[1] for i in range(event.size)), Fraction(0))
-    return min(1.0, ceil_float(factor * Fraction(delta(event.event, each, 1e-4).upper)))
+    return ceil_float(group_delta(each, Fraction(delta(event.event, each, 1e-4).upper), event.size))
 
 
 def _epsilon_of_chain(event: Group, target: Fraction, upper: float) -> float:
@@ -319,7 +316,7 @@ def _epsilon_of_chain(event: Group, target: Fraction, upper: float) -> float:
     low, high = epsilon(event.event, target, 1e-4).lower, upper
     if high == inf or not _delta_of_chain(event, Fraction(high)) <= target:
         return inf
-    while high - low > 1e-4 * high:
+    while high - low > max(1e-4 * high, _NO_EPSILON):
         middle = (low + high) / 2
         low, high = (low, middle) if _delta_of_chain(event, Fraction(middle)) <= target else (middle, high)
     return high
@@ -671,8 +668,12 @@ class DiscreteCurve(Curve):
             return None
         losses, omitted = [(pld, times) for pld, _, times in found], sum(times * omitted for _, omitted, times in found)
         total = convolve(losses, _MAX_LISTED_ATOMS)
-        if total is None and (sums := convolve_lattice(losses)) is not None:
-            total, omitted = sums[0], omitted + sums[1]
+        if total is None:  # on one lattice, or each on its own
+            sums = convolve_lattice(losses)
+            apart = [sums] if sums is not None else [convolve_lattice([one]) for one in losses]
+            summed = [one for one in apart if one is not None]
+            total = convolve([(pld, 1) for pld, _ in summed], MAX_ATOMS) if len(summed) == len(apart) else None
+            omitted += sum(left_out for _, left_out in summed)
         if total is None:
             return None
         order = np.argsort(-total.loss, kind="stable")
@@ -701,14 +702,14 @@ class DiscreteCurve(Curve):
         return ends[0], min(1.0, ends[1] + self.omitted_mass)
 
     def guess_epsilon(self, target: float) -> float:
-        """As in `Curve`: between two neighbouring values δ is P − e^ε·Q."""
-        p: Floats = np.exp(np.logaddexp.accumulate(self.pld.log_mass))
-        log_q = np.logaddexp.accumulate(self.pld.log_mass - self.pld.loss)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at = p - np.exp(np.minimum(self.pld.loss + log_q, 700))  # δ at every value
-            i = max(0, int(np.searchsorted(at, target)) - 1)
-            value = np.log(p[i] - target) - log_q[i]
-        return max(0.0, float(value) if np.isfinite(value) else float(self.pld.loss[0]))
+        """As in `Curve`: below a value l, δ rises by Q·(e^l − e^ε), with the mass Q that the values from l on have in the
+        other distribution, until the next value. A sum of such steps is precise however small δ is."""
+        loss: Floats = self.pld.loss
+        reach = np.exp(np.minimum(np.logaddexp.accumulate(self.pld.log_mass - loss) + loss, 0.0))  # Q·e^l
+        at = np.concatenate([[0.0], np.cumsum(reach[:-1] * -np.expm1(np.diff(loss)))])  # δ at every value
+        i = max(0, int(np.searchsorted(at, target)) - 1)
+        share = (target - float(at[i])) / float(reach[i]) if reach[i] > 0 else 0.0
+        return max(0.0, float(loss[i]) + log1p(-share)) if share < 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

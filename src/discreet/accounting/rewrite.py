@@ -307,8 +307,11 @@ def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -
             # equal branches at most `size` have any.
             found = ((rewrite_group(branch, size, units), count) for branch, count in Counter(branches).items())
             return compose(*(repeat(one, min(size, count)) for one, count in found))
-        case Group(event=inner, size=more):
-            return rewrite_group(inner, size * more, units)
+        case Group(event=inner, size=more, replaced=replaced):
+            # Each of `size` steps is itself a chain of `more` steps for `inner`, which may lead in any direction wherever
+            # the outer ones lead; a chain of replacements leaves as many units on one side as on the other.
+            inside = GroupShape.TWO_SIDED if replaced else GroupShape.ANY
+            return rewrite_group(inner, size * more, units if more == 1 else inside)
         case Subsampled(event=inner, rate=rate) if units is GroupShape.ONE_SIDED:
             # With J ~ Bin(size, rate) of them sampled the output is a mixture of the neighbours 0 … size apart, against the
             # output without any of them. Given J ≥ 1, hockey-stick divergences are jointly convex, so the mixture is

@@ -17,6 +17,7 @@ from discreet.accounting.pld.gaussian import DiscreteGaussianPld, gaussian_delta
 from discreet.accounting.pld.laplace import DiscreteLaplacePld
 from discreet.events import (
     BinomialEvent,
+    Claim,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
@@ -185,3 +186,27 @@ def test_many_narrow_discrete_gaussians_have_the_curve_of_their_sum(sigma: str, 
         above = [(p, loss) for p, loss in zip(chances.coeffs(), losses, strict=True) if loss > at]
         truth = sum((p * (1 - (arb(at) - loss).exp()) for p, loss in above), arb(0))
         assert truth >= arb("1e-6") * (1 - arb("1e-12")) if is_low else truth <= arb("1e-6") * (1 + arb("1e-12"))
+
+
+@pytest.mark.parametrize("sigma", ["1234/10000", "1255/10000", "1276/10000", "1319/10000"])
+@pytest.mark.parametrize("target", [1e-30, 1e-100])
+def test_one_narrow_discrete_gaussian_at_a_small_delta(sigma: str, target: float) -> None:
+    """δ is far below the rounding of the masses that it is a difference of."""
+    width = Fraction(sigma)
+    found = epsilon(DiscreteGaussianEvent(width, ONE), target)
+    assert 0 < found.upper - found.lower < 1e-9 * found.upper
+    square = 2 * arb(width.numerator) ** 2 / arb(width.denominator) ** 2
+    weights = {k: (-(arb(k) ** 2) / square).exp() for k in range(-30, 31)}
+    total = sum(weights.values(), arb(0))
+    for at, is_low in ((found.lower, True), (found.upper, False)):
+        losses = {k: (1 - 2 * arb(k)) / square for k in weights}
+        truth = sum((weights[k] / total * (1 - (arb(at) - losses[k]).exp()) for k in weights if losses[k] > at), arb(0))
+        assert truth >= arb(target) * (1 - arb("1e-9")) if is_low else truth <= arb(target) * (1 + arb("1e-9"))
+
+
+def test_a_sum_on_a_lattice_is_listed_beside_what_is_not_on_it() -> None:
+    """The claim costs no less than half of its ε, and no more than all of it."""
+    noise = repeat(DiscreteGaussianEvent(Fraction(39, 100), ONE), 100)
+    alone, both = epsilon(noise, 1e-6), epsilon(noise + Claim(Fraction(1, 10), Fraction(0)), 1e-6)
+    assert both.upper - both.lower < 1e-9 * both.upper
+    assert alone.lower <= both.lower <= both.upper <= alone.upper + 0.1
