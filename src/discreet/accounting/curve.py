@@ -61,7 +61,7 @@ from discreet.accounting.contour import (
 from discreet.accounting.dominating_pairs import Direction, UpperBound, is_two_sided, list_directions
 from discreet.accounting.neighbours import has_replacement, to_replace_neighbours
 from discreet.accounting.pld import EPS, Floats, Interval, Parts
-from discreet.accounting.pld.discrete import MAX_ATOMS, DiscretePld, convolve, convolve_lattice
+from discreet.accounting.pld.discrete import DiscretePld, convolve, convolve_lattice
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta, guess_gaussian_epsilon
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import OffKinkPld, WithoutReplacementPld
@@ -667,18 +667,13 @@ class DiscreteCurve(Curve):
         if len(found) < len(parts):
             return None
         losses, omitted = [(pld, times) for pld, _, times in found], sum(times * omitted for _, omitted, times in found)
-        total = convolve(losses, _MAX_LISTED_ATOMS)
-        if total is None:  # on one lattice, or each on its own
-            sums = convolve_lattice(losses)
-            apart = [sums] if sums is not None else [convolve_lattice([one]) for one in losses]
-            summed = [one for one in apart if one is not None]
-            total = convolve([(pld, 1) for pld, _ in summed], MAX_ATOMS) if len(summed) == len(apart) else None
-            omitted += sum(left_out for _, left_out in summed)
-        if total is None:
+        summed = _list_sum(losses)
+        if summed is None:
             return None
+        total, left_out = summed
         order = np.argsort(-total.loss, kind="stable")
         ordered = DiscretePld(total.loss[order], total.log_mass[order], total.loss_error[order], total.mass_error[order])
-        return cls(ordered, omitted)
+        return cls(ordered, omitted + left_out)
 
     def bound_delta(self, epsilon: float, rtol: float = 0.0) -> Interval:
         """As in `Curve`: each term is moved by the errors of its loss and of its mass.
@@ -710,6 +705,20 @@ class DiscreteCurve(Curve):
         i = max(0, int(np.searchsorted(at, target)) - 1)
         share = (target - float(at[i])) / float(reach[i]) if reach[i] > 0 else 0.0
         return max(0.0, float(loss[i]) + log1p(-share)) if share < 1 else 0.0
+
+
+def _list_sum(losses: list[tuple[DiscretePld, int]]) -> tuple[DiscretePld, float] | None:
+    """The values of a sum, and the mass of those that are left out: all of them, or those on one lattice that matter, or the
+    sums of such lattices; None if they are many."""
+    total = convolve(losses, _MAX_LISTED_ATOMS)
+    if total is not None:
+        return total, 0.0
+    on_one = convolve_lattice(losses)
+    if on_one is not None or len(losses) == 1:
+        return on_one
+    apart = [found for one in losses if (found := convolve_lattice([one])) is not None]
+    total = convolve([(pld, 1) for pld, _ in apart], _MAX_LISTED_ATOMS) if len(apart) == len(losses) else None
+    return None if total is None else (total, sum(left_out for _, left_out in apart))
 
 
 @dataclass(frozen=True, slots=True)
