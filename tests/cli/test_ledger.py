@@ -139,6 +139,25 @@ def test_a_second_check_reads_what_was_written_since(folder: Path) -> None:
     assert "checked.json" in refused.stderr
 
 
+def test_a_check_counts_one_entry_in_the_singular(folder: Path) -> None:
+    command = ("ledger", "open", folder / "l", "--account", "hr", "--epsilon", "1", "--delta", "1e-6")
+    assert run(*command).returncode == 0
+    shown = run("ledger", "check", folder / "l").stdout
+    assert shown.startswith("1 entry is consistent; accounts: hr")
+
+
+def test_a_result_that_cannot_be_written_is_printed(folder: Path) -> None:
+    make_small_ledger(folder / "l").close()
+    command = ("ledger", "check", folder / "l", "--since", folder / "missing" / "checked.json")
+    failed = run(*command)
+    assert failed.stdout.startswith("10 entries are consistent; accounts: ")
+    assert "Wrote" not in failed.stdout
+    assert "cannot be written (No such file or directory)" in " ".join(failed.stderr.split())
+    as_json = run(*command, "--json")
+    assert json.loads(as_json.stdout)["holds"]
+    assert (failed.returncode, as_json.returncode) == (2, 2)
+
+
 def test_a_check_since_that_of_another_ledger_is_a_mistake_and_a_rollback_is_not(folder: Path) -> None:
     make_small_ledger(folder / "l").close()
     make_small_ledger(folder / "other").close()

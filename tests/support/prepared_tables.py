@@ -7,7 +7,7 @@ from weakref import finalize
 
 import duckdb
 
-from discreet.engines.duckdb.connection import lock_down, open_database
+from discreet.engines.duckdb.connection import open_database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.prepared import attach_output, read_preparation, write_prepared
 from tests.support.random_tables import World, stored
@@ -24,7 +24,7 @@ def open_prepared(table: World, kind: type[DuckDB] = DuckDB, ranked: int = 3) ->
         attach_output(connection, path)
         names = [name for name in RANKED if name in table.table.columns]
         write_prepared(engine, table.table, Random(len(table.rows)).sample(names, min(ranked, len(names))))
-    opened = lock_down(open_database(path))
+    opened = open_database(path)
     prepared = read_preparation(opened)
     assert prepared is not None
     found = kind._from_prepared(opened, None, prepared)

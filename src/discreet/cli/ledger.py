@@ -108,8 +108,6 @@ def ledger_check(
     problem = report.problem
     if problem is None and head is not None:
         problem = find_divergence(opened, read_json(head, "--head"), None if key is None else read_public_key(key))
-    if problem is None and since is not None and report.checkpoint is not None:
-        write_checkpoint(report.checkpoint, Path(since))
     is_known = problem is None or report.entries > 0  # a chain that does not hold the head of --since was not read
     if json:
         print_json(
@@ -127,12 +125,11 @@ def ledger_check(
         print_line(f"BROKEN: {problem}")
     else:
         names = ", ".join(account.name for account in report.accounts) or "none"
-        print_line(f"{report.entries} entries are consistent; accounts: {names}")
+        counted = "1 entry is" if report.entries == 1 else f"{report.entries} entries are"
+        print_line(f"{counted} consistent; accounts: {names}")
         if earlier is not None:
             print_line(f"Entries up to {earlier.number} were checked before and not read again.")
             print_line("A change of one of them since, or of the file's own structure, is found by a check without --since.")
-        if since is not None:
-            print_line(f"Wrote {since}: the next check reads from entry {report.entries + 1}.")
         if head is not None:
             print_line("The ledger continues the signed head.")
         for id in report.unanswered:
@@ -141,6 +138,10 @@ def ledger_check(
             print_line(f"Quarantined: {source!r} (a query on it failed; see discreet source list)")
     if problem is not None:
         raise typer.Exit(1)
+    if since is not None and report.checkpoint is not None:
+        write_checkpoint(report.checkpoint, Path(since))  # after the result, which is worth having if this fails
+        if not json:
+            print_line(f"Wrote {since}: the next check reads from entry {report.entries + 1}.")
 
 
 @ledger.command("head", epilog="Example: [bold]discreet ledger head hr.ledger > head.json[/bold]")

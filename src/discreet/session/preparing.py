@@ -236,7 +236,7 @@ def _check_target(target: Path, *, force: bool) -> "PreparedFile | None":
         raise BadParameter("output", repr(str(target)), "it exists", "name another file, or replace it with force=True")
     from duckdb import Error as DatabaseError
 
-    from discreet.engines.duckdb.connection import open_database
+    from discreet.engines.duckdb.connection import visit_database
     from discreet.engines.duckdb.prepared import holds_preparation, read_preparation
 
     what = "a link" if target.is_symlink() else "not a regular file"
@@ -248,7 +248,7 @@ def _check_target(target: Path, *, force: bool) -> "PreparedFile | None":
             reason = f"it cannot be read ({reason_of(error)}), so it is not replaced"
             raise BadParameter("output", repr(str(target)), reason, "name another file, or allow reading it") from None
         what, hint = "it cannot be read as a prepared file, and may be damaged", "remove it first, or name another file"
-        with suppress(SourceRefused, DatabaseError), open_database(str(target)) as connection:
+        with suppress(SourceRefused, DatabaseError), visit_database(str(target)) as connection:
             is_prepared = holds_preparation(connection)
             what, hint = "not a prepared file", "name another file"
             earlier = read_preparation(connection)

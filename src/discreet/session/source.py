@@ -193,10 +193,10 @@ def find_prepared_unit(source: Any) -> str | None:
         or not Path(source).is_file()
     ):
         return None
-    from discreet.engines.duckdb.connection import open_database
+    from discreet.engines.duckdb.connection import visit_database
     from discreet.engines.duckdb.prepared import read_preparation
 
-    with suppress(SourceRefused), open_database(str(source)) as connection:
+    with suppress(SourceRefused), visit_database(str(source)) as connection:
         prepared = read_preparation(connection)
         return None if prepared is None else prepared.unit
     return None

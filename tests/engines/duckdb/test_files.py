@@ -123,6 +123,25 @@ def test_two_columns_of_one_name_are_refused(text: str, kinds: dict[str, Kind] |
         DuckDB.open(tmp_path / "people.csv", "people", kinds)
 
 
+@pytest.mark.parametrize("kinds", [None, {"id": Kind.INTEGER, "pay": Kind.INTEGER, "ID": Kind.INTEGER}])
+@pytest.mark.parametrize("text", ["id,ID\n1,2\n", "id;pay;ID\n1;2;3\n", '"id","ID"\n1,2\n'])
+def test_two_columns_that_differ_in_case_are_refused(text: str, kinds: dict[str, Kind] | None, tmp_path: Path) -> None:
+    """DuckDB would call the second ID_1."""
+    (tmp_path / "people.csv").write_text(text)
+    with pytest.raises(SourceRefused, match="the names of the columns id and ID differ only in the case"):
+        DuckDB.open(tmp_path / "people.csv", "people", kinds)
+
+
+def test_names_that_duckdb_tells_apart_are_read(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("É,é\n1,2\n3,4\n")
+    assert list(DuckDB.open(tmp_path / "people.csv", "people").describe_columns()) == ["É", "é"]
+    (tmp_path / "people.csv").write_text("id,ID\n1,2\n")  # a policy says which of the two is read
+    assert list(DuckDB.open(tmp_path / "people.csv", "people", {"ID": Kind.INTEGER}).describe_columns()) == ["ID"]
+    (tmp_path / "people.csv").write_text("id ,id\n1,2\n")
+    with pytest.raises(SourceRefused, match="two columns of this file are called id"):
+        DuckDB.open(tmp_path / "people.csv", "people")
+
+
 def test_a_header_below_lines_of_comment_is_the_one_that_counts(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("# a\n# b\nid,id\n1,2\n3,4\n")
     with pytest.raises(SourceRefused, match="two columns of this file are called id"):

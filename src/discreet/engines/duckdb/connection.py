@@ -6,9 +6,9 @@ Frames and CSV files are read once, into a table of DuckDB's own; Parquet and Du
 import json
 import os
 import stat
-from atexit import register
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import py_object, pythonapi
 from dataclasses import dataclass
 from glob import escape
 from os import getpid
@@ -17,7 +17,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
 from typing import Any
-from weakref import WeakSet, finalize
+from weakref import finalize
 
 import duckdb
 
@@ -61,47 +61,98 @@ def _remove_folder(folder: str, owner: int) -> None:
         rmtree(folder, ignore_errors=True)
 
 
-_OPENED: dict[tuple[str, int, int], WeakSet[duckdb.DuckDBPyConnection]] = {}
-"""The connections to each file: by its path, and by what the system calls the file that was there."""
+@dataclass(eq=False, slots=True)
+class _OpenFile:
+    """A file that is open in a database in memory, for all of its users."""
+
+    hidden: duckdb.DuckDBPyConnection  # no user has it: DuckDB closes the cursors of a connection together with it
+    first: duckdb.DuckDBPyConnection | None  # the only cursor that counts progress, until a user has it
+    users: set[object]
+
+
+_OPENED: dict[tuple[str, int, int], _OpenFile] = {}
+"""The open files: by their path, and by what the system calls the file that was there."""
 _OPENING = Lock()
 
 
 def _forget_all() -> None:
-    """In a forked child no database of its parent works, and no thread releases what it held."""
-    global _OPENING
-    _OPENING = Lock()
-    _OPENED.clear()
+    """In a forked child no database of its parent works, and no thread releases what it held. Those databases stay open
+    even when the child ends: to close one, DuckDB would wait for threads that the child does not have."""
+    global _OPENED, _OPENING
+    pythonapi.Py_IncRef(py_object(_OPENED))
+    _OPENED, _OPENING = {}, Lock()
 
 
 if hasattr(os, "register_at_fork"):  # not where there is no fork
     os.register_at_fork(after_in_child=_forget_all)
 
 
-@raise_interrupts()
 def open_database(path: str) -> duckdb.DuckDBPyConnection:
-    """Open the file of a database for reading.
+    """Open the file of a database for reading, and lock its settings.
 
     It is attached to a database in memory. DuckDB keeps one database per path and process: while an earlier session had it
     open, a file that took the place of the one before, as `prepare` puts it there, would never be read. Sessions on the same
     file share a database, its settings and its handle: when a process closes any handle of a file, the system takes all of
-    its locks off. The folder for rows that memory does not hold is that of the first session, and stays until the process
-    ends: DuckDB's own choice would be a folder beside the file, with rows that other users can read.
+    its locks off. A session may close its connection: the file is open until the last of them is closed by `visit_database`
+    or deleted. The folder for rows that memory does not hold is removed then: DuckDB's own choice would be a folder beside
+    the file, with rows that other users can read.
     """
+    connection, _ = _open_shared(path)
+    return connection
+
+
+@contextmanager
+def visit_database(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the file of a database while a block runs, even if an exception still refers to the connection afterwards."""
+    connection, leave = _open_shared(path)
+    try:
+        yield connection
+    finally:
+        connection.close()
+        leave()
+
+
+@raise_interrupts()
+def _open_shared(path: str) -> tuple[duckdb.DuckDBPyConnection, Callable[[], object]]:
+    """Return a connection to the file, and a function that gives it up, as deleting the connection does."""
     try:
         with _OPENING:
             while True:
                 file = _identify_file(path)
-                connection = _share_database(file) or _attach_database(path)
+                opened = _OPENED.get(file) or _attach_database(path)
                 if file == _identify_file(path):  # else it was replaced meanwhile
                     break
-            _OPENED.setdefault(file, WeakSet()).add(connection)
-        return connection
+            _OPENED[file] = opened
+            connection, opened.first = opened.first or _use_attached(opened.hidden.cursor()), None
+            user = object()
+            leave = finalize(connection, _leave, opened, user)
+            leave.atexit = False  # other functions that run at exit may still ask
+            opened.users.add(user)
+        return connection, leave
     except duckdb.Error as error:
         owner_log.warning("%s", error)
         raise SourceRefused(
             f"the database {format_path(path)} cannot be opened",
             f"check the path, and that no other program is writing to it; {SAYS_MORE}",
         ) from None
+    finally:
+        _close_unused()
+
+
+def _leave(opened: _OpenFile, user: object) -> None:
+    opened.users.discard(user)
+    _close_unused()
+
+
+def _close_unused() -> None:
+    """Close the files without users. A connection may be deleted in any thread and at any moment, even in one that holds
+    the lock. So this does not wait for the lock, and each thread that releases it calls this afterwards."""
+    while not all(opened.users for opened in [*_OPENED.values()]) and _OPENING.acquire(blocking=False):
+        try:
+            for file in [file for file, opened in _OPENED.items() if not opened.users]:
+                _OPENED.pop(file).hidden.close()
+        finally:
+            _OPENING.release()
 
 
 def _identify_file(path: str) -> tuple[str, int, int]:
@@ -112,21 +163,18 @@ def _identify_file(path: str) -> tuple[str, int, int]:
     return absolute_path(path), found.st_dev, found.st_ino
 
 
-def _share_database(file: tuple[str, int, int]) -> duckdb.DuckDBPyConnection | None:
-    """Return another connection to the database in which this file is open, if there is one."""
-    for connection in [*_OPENED.get(file, ())]:
-        with suppress(duckdb.ConnectionException):  # it was closed
-            return _use_attached(connection.cursor())
-    return None
-
-
-def _attach_database(path: str) -> duckdb.DuckDBPyConnection:
+def _attach_database(path: str) -> _OpenFile:
+    """Attach the file. The settings are locked before anything shares them: they belong to the database, and two threads
+    that set them would get in each other's way."""
     folder = _make_private_folder()
-    register(_remove_folder, folder, getpid())
-    connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})
+    hidden = _open_without_display(config={"temp_directory": f"{folder}/rows"})
+    finalize(hidden, _remove_folder, folder, getpid())
     name = " AS memory_db" if Path(path).name.lower().startswith("memory.") else ""  # DuckDB's own names are for itself
-    connection.execute(f"ATTACH {quote_text(path)}{name} (TYPE duckdb, READ_ONLY)")
-    return _use_attached(connection)
+    hidden.execute(f"ATTACH {quote_text(path)}{name} (TYPE duckdb, READ_ONLY)")
+    first = _use_attached(hidden.cursor())
+    _count_progress(first)
+    lock_down(hidden)
+    return _OpenFile(hidden, first, set())
 
 
 def _use_attached(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -137,16 +185,20 @@ def _use_attached(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConne
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-    """Let the connection reach these files and nothing else, and lock its settings."""
-    if _read_setting(connection, "lock_configuration"):  # an earlier session on the same file did so
-        return connection
+    """Let the database of a connection reach these files and nothing else, and lock its settings."""
     allowed = quote_texts(files)
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute("SET enable_external_access = false")
-    connection.execute("SET enable_progress_bar = true")  # so that progress is counted; it is never printed
-    connection.execute("SET enable_progress_bar_print = false")
+    _count_progress(connection)
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def _count_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """Count the progress of this connection's statements, and do not print it. Other connections to its database do not
+    count theirs, and cannot once the settings are locked."""
+    connection.execute("SET enable_progress_bar = true")
+    connection.execute("SET enable_progress_bar_print = false")
 
 
 def _read_setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
@@ -262,7 +314,7 @@ def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> TableLocati
 @raise_interrupts()
 def list_tables(path: Any) -> list[str]:
     """List the tables and views of a database: for its owner, because names may say something about people."""
-    with open_database(str(path)) as connection:
+    with visit_database(str(path)) as connection:
         found = connection.execute(
             "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1"
         ).fetchall()

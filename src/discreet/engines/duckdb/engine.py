@@ -287,7 +287,7 @@ class DuckDB(SqlEngine):
         if suffix in (".duckdb", ".db"):
             if "://" not in path and not os.path.exists(path):
                 raise _nothing_at(path)
-            connection = lock_down(open_database(path))
+            connection = open_database(path)
             if (prepared := read_preparation(connection)) is not None:
                 return cls._from_prepared(connection, table, prepared)
             if table is None:

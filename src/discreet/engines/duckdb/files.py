@@ -18,7 +18,7 @@ import csv
 import gzip
 import os
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -137,7 +137,7 @@ def _infer_layout(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -
         if len(headers) > 1:
             raise SourceRefused("these files have different headers", "give each the same columns in the same order")
         names = headers.pop()
-        _refuse_duplicates(names, [name for name in names if name])
+        _refuse_duplicates([stripped for name in names if (stripped := name.strip(" "))])  # as DuckDB takes them
     return layout, {column["name"]: INFERRED.get(column["type"], Kind.TEXT) for column in columns}
 
 
@@ -150,14 +150,22 @@ def _layout_for_kinds(files: Sequence[str], kinds: Mapping[str, Kind]) -> CsvLay
     header = found[delimiter][0]
     if any(other != header for other in found[delimiter]):
         raise SourceRefused("these files have different headers", "give each the same columns in the same order")
-    _refuse_duplicates(header, kinds)
+    _refuse_duplicates([name for name in header if name in kinds])
     return CsvLayout(header, delimiter)
 
 
-def _refuse_duplicates(header: Sequence[str], names: Iterable[str]) -> None:
-    """Refuse two columns of one name: DuckDB would give the second another one."""
-    if duplicates := [name for name in names if header.count(name) > 1]:
-        raise SourceRefused(f"two columns of this file are called {duplicates[0]}", "rename one of them")
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    """Refuse two columns of one name, also if only the case of the letters a to z tells them apart: DuckDB would give the
+    second another one."""
+    earlier: dict[bytes, str] = {}
+    for name in names:
+        other = earlier.get(key := name.encode().lower())
+        if other == name:
+            raise SourceRefused(f"two columns of this file are called {name}", "rename one of them")
+        if other is not None:
+            reason = f"the names of the columns {other} and {name} differ only in the case of letters"
+            raise SourceRefused(reason, "rename one of them")
+        earlier[key] = name
 
 
 def _refuse_empty(files: Sequence[str]) -> None:
