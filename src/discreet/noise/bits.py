@@ -148,9 +148,9 @@ ProbabilityBounds: TypeAlias = Callable[[int], tuple[int, int]]
 CHUNK_SIZE = 1 << 13
 """Draws settled at once: a few arrays of this length stay in the processor's cache, and bound the memory."""
 
-BLOCK_SIZE = 1 << 18
+BLOCK_SIZE = 1 << 17
 """The same for samplers that work in a `Workspace`. Threads may wait for each other at the end of every array operation, so
-each takes some 100 µs."""
+each takes some 50 µs."""
 
 SPAN_SIZE = 1 << 19
 """The most draws of a long array that share a keystream: some milliseconds of work, for which a thread is worthwhile."""
