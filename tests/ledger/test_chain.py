@@ -347,7 +347,7 @@ def test_what_no_store_holds_is_refused_before_anything_is_written(location: str
     assert check_ledger(ledger).is_valid
 
 
-def test_whoever_lists_entries_holds_nobody_up(location: str) -> None:
+def test_a_list_of_entries_holds_no_other_thread_up(location: str) -> None:
     ledger = open_ledger(location, create=True)
     account = ledger.open_account("hr", 1)
     for i in range(3):

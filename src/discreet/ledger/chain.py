@@ -124,7 +124,7 @@ class Ledger:
     def iter_entries(self) -> Iterator[Entry]:
         """Yield every entry, in order."""
         last = None
-        while True:  # entries never change, so whoever reads them holds no transaction open meanwhile
+        while True:  # entries never change: between two batches no transaction is open, which would hold up others
             with self.store.read_transaction() as transaction:
                 batch = [*islice(transaction.iter_entries(after=last), ENTRIES_AT_ONCE)]
             for stored in batch:
