@@ -10,11 +10,12 @@ import pytest
 
 from discreet.accounting import contour
 from discreet.accounting.contour import Contour, build_contour, round_step
-from discreet.accounting.curve import DiscreteCurve, delta, epsilon
+from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.dominating_pairs import build_direction
 from discreet.accounting.pld import Floats, MgfRatio, Parts, Pld
 from discreet.accounting.pld.discrete import build_pure_pld
 from discreet.accounting.rewrite import list_alternatives
+from discreet.accounting.strategies import DiscreteCurve
 from discreet.events import (
     Claim,
     DiscreteGaussianEvent,

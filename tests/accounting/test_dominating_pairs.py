@@ -13,10 +13,11 @@ from flint import arb
 
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalPartitionSelection, Threshold, TruncatedGeometric
 from discreet.accounting import compare_guarantees
-from discreet.accounting.curve import DiscreteCurve, delta, epsilon
+from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.pld.gaussian import DiscreteGaussianPld
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import find_attained_change, max_squared_length
+from discreet.accounting.strategies import DiscreteCurve
 from discreet.errors import BadParameter
 from discreet.events import (
     BinomialEvent,

@@ -15,7 +15,6 @@ from scipy.special import gammaln
 from discreet import BadParameter, TheoremNotApplicable, delta, epsilon, pure, shuffle, shuffled_epsilon, subsample
 from discreet._numbers import Bounds, ceil_float
 from discreet.accounting import compare_guarantees, shuffle_pairs
-from discreet.accounting.curve import DiscreteCurve
 from discreet.accounting.elementary import exp_bounds, log_bounds
 from discreet.accounting.rewrite import list_alternatives
 from discreet.accounting.shuffle_pairs import (
@@ -26,6 +25,7 @@ from discreet.accounting.shuffle_pairs import (
     list_outcomes,
 )
 from discreet.accounting.shuffling import pair_delta, pair_epsilon
+from discreet.accounting.strategies import DiscreteCurve
 from discreet.accounting.textbook import shuffle_amplification
 from discreet.events import (
     BinomialEvent,

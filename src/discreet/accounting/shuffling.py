@@ -18,9 +18,9 @@ from discreet._numbers import (
     floor_float,
     to_rational,
 )
-from discreet.accounting.curve import bound_pair_delta, bound_pair_epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.shuffle_pairs import build_pair
+from discreet.accounting.strategies import bound_pair_delta, bound_pair_epsilon
 from discreet.errors import BadParameter
 from discreet.events import Claim, Shuffled, check_event
 

@@ -7,7 +7,6 @@ from math import expm1
 import numpy as np
 import pytest
 
-from discreet.accounting.curve import DiscreteCurve
 from discreet.accounting.pld import Interval, Part
 from discreet.accounting.pld import cells as module
 from discreet.accounting.pld.binomial import build_binomial_pld
@@ -16,6 +15,7 @@ from discreet.accounting.pld.discrete import DiscretePld, convolve
 from discreet.accounting.pld.gaussian import DiscreteGaussianPld, GaussianPld, gaussian_delta
 from discreet.accounting.pld.laplace import DiscreteLaplacePld, LaplacePld
 from discreet.accounting.pld.sampled import SampledGaussianPld, bound_sampled_delta
+from discreet.accounting.strategies import DiscreteCurve
 
 EPSILONS = (0.0, 0.013, 0.1, 0.4, 0.77, 1.0, 1.9)
 

@@ -10,8 +10,6 @@ from scipy.special import ndtr
 
 from discreet.accounting.basic import basic_composition
 from discreet.accounting.curve import (
-    ContourCurve,
-    KinkedCurve,
     bound_dominating_delta,
     bound_dominating_epsilon,
     delta,
@@ -22,6 +20,7 @@ from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
 from discreet.accounting.pld.sampled import join_ratios
 from discreet.accounting.pld.without_replacement import OffKinkPld, WithoutReplacementPld
+from discreet.accounting.strategies import ContourCurve, KinkedCurve
 from discreet.errors import BadParameter
 from discreet.events import (
     NO_EVENT,
