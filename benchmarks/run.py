@@ -3,6 +3,7 @@
 python benchmarks/run.py [SUBJECT …]   measures those
 """
 
+import argparse
 import os
 import platform
 import subprocess
@@ -99,4 +100,9 @@ def main(*named: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description="Run benchmarks, and write their tables into benchmarks/RESULTS.md.")
+    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"all, unless given; of {', '.join(SUBJECTS)}")
+    asked = parser.parse_args().subjects
+    if unknown := sorted({*asked} - {*SUBJECTS}):
+        parser.error(f"no such subject: {', '.join(unknown)}. Take of: {', '.join(SUBJECTS)}.")
+    main(*asked)

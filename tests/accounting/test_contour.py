@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log
+from math import inf, log
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from discreet.events import (
     GaussianEvent,
     RandomizedResponseEvent,
     Subsampled,
+    repeat,
 )
 from discreet.units import to_sensitivity
 
@@ -159,3 +160,9 @@ def test_the_contour_is_bisected_where_newton_goes_astray() -> None:
     found = epsilon(event, 1.1e-4)
     assert found.width < 1e-3 * found.upper
     assert delta(event, found.upper).lower <= 1.1e-4 <= delta(event, found.lower).upper
+
+
+def test_a_saddle_point_next_to_0_gives_an_interval_and_no_warning() -> None:
+    """c² + s² is next to 0 there, and a quotient by it is past the largest double."""
+    found = epsilon(repeat(Subsampled(GaussianEvent(Fraction(1), to_sensitivity(1)), Fraction(1, 100)), 2**49), 1e-6)
+    assert found.lower <= found.upper < inf

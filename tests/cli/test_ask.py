@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from discreet import cli
 from discreet.ledger import open_ledger
+from discreet.session.session import Session
 from tests.support.console import DISCREET, run, run_process
 from tests.support.people import COUNTS
 from tests.support.people_csv import OPTIONS, SQL
@@ -243,3 +245,28 @@ def test_an_answer_is_shown_where_the_terminal_has_no_greek(source: str, tmp_pat
         )  # fmt: skip
         assert out.returncode == 0, out.stderr
         assert shown in out.stdout.decode("ascii")
+
+
+@pytest.mark.parametrize(("given", "words"), [([], "without a second charge"), (["--fresh"], "it stays charged")])
+def test_an_interrupted_ask_says_what_became_of_its_charge(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], words: str
+) -> None:
+    ledger = str(tmp_path / "hr.ledger")
+    open_ledger(ledger, create=True).open_account("hr", 1).store.close()
+    asking = ["ask", source, SQL, *OPTIONS, "--epsilon", "0.5", "--ledger", ledger]
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "ask", interrupt)
+        done = run_interrupted(*asking, *given)
+    assert words in " ".join(done.split())
+    assert run(*asking).returncode == 0
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def run_interrupted(*arguments: str) -> str:
+    """What a command prints on stderr that Ctrl-C ends."""
+    with redirect_stderr(io.StringIO()) as printed, suppress(KeyboardInterrupt):
+        return run(*arguments).stderr
+    return printed.getvalue()

@@ -14,7 +14,7 @@ def test_a_table_is_prepared_and_asked_with_a_ledger(source: str, tmp_path: Path
     done = run_process("prepare", source, "--unit", "id", "--output", str(file), "--group-by", "dept")
     assert done.returncode == 0
     assert done.stdout.count("\n") == 2
-    assert "Queries by dept are quickest; --group-by ranks others." in done.stdout
+    assert "GROUP BY is fast for dept. To choose other columns, add --group-by." in done.stdout
     assert not any(character.isdigit() for character in done.stdout.replace(str(file), "")), "nothing is counted"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     opened = run("ledger", "open", str(ledger), "--account", "hr", "--epsilon", "2")
@@ -43,7 +43,7 @@ def test_a_policy_of_a_prepared_table_has_its_salt(source: str, tmp_path: Path) 
 def test_a_replaced_file_of_another_unit_or_salt_is_said_to_be_forgotten(source: str, tmp_path: Path) -> None:
     file, policy = str(tmp_path / "people.prepared.duckdb"), str(tmp_path / "policy.toml")
     assert run("policy", "init", source, "--unit", "id", "--out", policy).returncode == 0
-    again = ["prepare", source, "--output", file, "--force"]
+    again, is_first = ["prepare", source, "--output", file, "--force"], True
     for given, words in (
         (["--unit", "id"], None),
         (["--unit", "id"], None),
@@ -59,13 +59,16 @@ def test_a_replaced_file_of_another_unit_or_salt_is_said_to_be_forgotten(source:
         said = " ".join(done.stdout.split())
         assert ("not found again, and cost budget again" in said) == (words is not None)
         assert (words or "Wrote") in said
+        is_kept = words is None and not is_first
+        assert ("are still given, for free. If the data changed, ask with --label" in said) == is_kept
+        is_first = False
 
 
 def test_refusals_name_flags(source: str, tmp_path: Path) -> None:
     file = str(tmp_path / "people.prepared.duckdb")
-    assert run("prepare", source, "--unit", "id", "--output", file, "--json").stdout == (
-        json.dumps({"source": source, "prepared": file, "table": "people", "unit": "id"}) + "\n"
-    )
+    written = json.loads(run("prepare", source, "--unit", "id", "--output", file, "--json").stdout)
+    about = {"source": source, "prepared": file, "table": "people", "unit": "id"}
+    assert written == about | {"group_by": ["dept"], "replaced": False, "answers_kept": False}
     for given, words in (
         (["--unit", "id", "--output", file], "--output is"),
         (["--output", file, "--force"], "--unit is missing"),

@@ -145,6 +145,31 @@ except LedgerUnavailable as failed:
     assert "then ask again with the same id" in done.stdout
 
 
+def test_what_keeps_a_ledger_from_being_written_is_named() -> None:
+    """A log and an index that SQLite makes for a read-only ledger are read-only, and stay so when the ledger is not."""
+    with ordinary_user(), TemporaryDirectory() as name:
+        folder = Path(name)
+        make_small_ledger(folder / "l").close()
+        (folder / "l").chmod(0o444)
+        reader = open_ledger(folder / "l")
+        assert reader.get_account("hr").budget.remaining > 0
+        (folder / "l").chmod(0o600)
+        with pytest.raises(LedgerUnavailable, match=r"l-(shm|wal) may not be written, .*chmod u\+w \S*l-(shm|wal)"):
+            debit_and_record(open_ledger(folder / "l"), 500)
+        reader.close()
+        for each in folder.iterdir():
+            each.chmod(0o600)
+        debit_and_record(open_ledger(folder / "l"), 500)
+        open_ledger(folder / "l").close()
+        gc.collect()
+        folder.chmod(0o555)
+        try:
+            with pytest.raises(LedgerUnavailable, match="its folder may not be written, and SQLite makes files there"):
+                open_ledger(folder / "l").list_accounts()
+        finally:
+            folder.chmod(0o700)
+
+
 def test_a_limit_on_the_size_of_files_fails_closed(folder: Path) -> None:
     script = """
 import resource, signal, sys

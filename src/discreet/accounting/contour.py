@@ -243,7 +243,8 @@ class Contour:
     def _bound_terms(self, smoothing: float) -> Floats:
         """A bound on the size of each true term."""
         lift = smoothing / 2 * (self.c * (self.c + 1) - self.s**2)
-        return np.asarray(np.exp(np.minimum(self.logs.real + self.slack + lift, 700.0)) / (self.c**2 + self.s**2))
+        with np.errstate(all="ignore"):  # where c² + s² is next to 0, of that is nothing known
+            return np.asarray(np.exp(np.minimum(self.logs.real + self.slack + lift, 700.0)) / (self.c**2 + self.s**2))
 
     def _bound_aliases(self, epsilon: float, smoothing: float) -> float:
         """Σ_{j≠0} e^{cjT}·δ(ε + jT), by Chernoff's bound at a t below c for j < 0 and at one above for j > 0."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from discreet.cli.app import ASKING, app, spell_notes
+from discreet.cli.app import ASKING, app, print_error, spell_notes
 from discreet.cli.options import (
     AccountName,
     AnswerId,
@@ -141,7 +141,9 @@ def ask(
             file, signing_key = certificate
             with file:
                 file.write(dumps(session.certify(answer, signing_key), ensure_ascii=False, indent=1) + "\n")  # type: ignore[arg-type]
-    except BaseException:  # leave no half-written file; an answer that was recorded is free when it is asked again
+    except BaseException as failure:  # leave no half-written file; a recorded answer is free when it is asked again
+        if isinstance(failure, KeyboardInterrupt) and ledger is not None:
+            print_error(INTERRUPTED_FRESH if fresh and id is None else INTERRUPTED)
         if certificate is not None:
             certificate[0].close()
             Path(certificate[0].name).unlink()
@@ -169,6 +171,9 @@ def ask(
         if not (json or csv):
             print_styled(f"Chart written to {plot}.")
 
+
+INTERRUPTED = "Interrupted. If the query was charged, the same command answers it without a second charge."
+INTERRUPTED_FRESH = "Interrupted. If the query was charged, it stays charged: discreet ledger check lists it."
 
 TERMINAL = "-"
 """The file name that stands for the terminal."""

@@ -65,19 +65,32 @@ def prepare(
             print_error(str(interrupt))
         raise
     if json:
-        print_json({"source": options.source, "prepared": str(made.file), "table": made.table.name, "unit": made.table.unit})
+        print_json(
+            {
+                "source": options.source, "prepared": str(made.file), "table": made.table.name, "unit": made.table.unit,
+                "group_by": [*made.ranked], "replaced": made.replaced,
+                "answers_kept": made.replaced and made.forgets is None,
+            }
+        )  # fmt: skip
         return
     name = quote(str(made.file))
     print_line(
         f"Wrote {name} with the table {made.table.name}, which only you can read. Ask it as you ask the source: "
         f"discreet ask {name} …"
     )
-    quickest = f"Queries by {', '.join(made.ranked)} are quickest" if made.ranked else "No column is ranked"
-    print_line(f"{quickest}; --group-by ranks others.")
+    if made.ranked:
+        print_line(f"GROUP BY is fast for {', '.join(made.ranked)}. To choose other columns, add --group-by.")
+    else:
+        print_line("No column was prepared for GROUP BY. To choose some besides the unit's, add --group-by.")
     if made.forgets is not None:
         print_line(
             f"The file that it replaced {made.forgets}: answers that were recorded about it are not found again, and cost "
             "budget again."
+        )
+    elif made.replaced:
+        print_line(
+            "Answers that were recorded about the file that it replaced are still given, for free. If the data changed, ask "
+            "with --label and a name for its new state."
         )
 
 

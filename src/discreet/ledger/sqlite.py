@@ -38,6 +38,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
@@ -536,6 +537,17 @@ class SqliteStore:
         hint = "let its owner run this, or allow this user to read and write the file and its folder"
         return LedgerUnavailable(self.location, reason, hint)
 
+    def _find_protected(self) -> tuple[str, str] | None:
+        """Say which of the ledger's files, or that their folder, may not be written by this user, and what to do. A log and
+        an index that were made while the ledger was read-only stay so."""
+        for path in (self.location, f"{self.location}-wal", f"{self.location}-shm"):
+            if os.path.lexists(path) and not os.access(path, os.W_OK, effective_ids=_KNOWS_EFFECTIVE_IDS):
+                return f"{os.path.basename(path)} may not be written", f"allow writing: chmod u+w {quote(path)}"
+        if not os.access(self.path.parent, os.W_OK, effective_ids=_KNOWS_EFFECTIVE_IDS):
+            hint = "allow writing to the folder, or copy the ledger to another one while no program has it open"
+            return "its folder may not be written, and SQLite makes files there even to read it", hint
+        return None
+
     def _translate(self, error: BaseException) -> BaseException:
         """Return the error of discreet that says the same."""
         match error:
@@ -564,6 +576,8 @@ class SqliteStore:
         if code in _BUSY:
             return locked_ledger_error(self.location, round(WAIT_SECONDS * MAX_TRIES))
         reason, hint = _REASONS.get(code, (f"SQLite reports: {error}", "check the file"))
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            reason, hint = self._find_protected() or (reason, hint)
         return LedgerUnavailable(self.location, f"{reason}, so nothing is shown", f"{hint}, then ask again with the same id")
 
 

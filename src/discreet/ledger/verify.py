@@ -299,9 +299,10 @@ def find_divergence(ledger: "Ledger", head: Any, public: str | None = None) -> s
         last = transaction.read_head().number
         found = transaction.find_hash(head["entries"]) if head["entries"] else GENESIS
     if last < head["entries"]:
-        return f"the ledger ends at entry {last}, but entry {head['entries']} was signed: it was rolled back"
+        signed = f"the ledger ends at entry {last}, but entry {head['entries']} was signed"
+        return f"{signed}: it was rolled back, or the head is of another ledger"
     if found is None or found.hex() != head["hash"]:
-        return f"entry {head['entries']} is not the one that was signed: this is another history"
+        return f"entry {head['entries']} is not the one that was signed: this is another history, or another ledger's head"
     return None
 
 

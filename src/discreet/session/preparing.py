@@ -87,7 +87,8 @@ class PreparedSource:
     file: Path
     table: Table
     ranked: Sequence[str]  # the columns that queries group by most quickly
-    forgets: str | None = None  # why answers about the file that it replaced are not found again
+    replaced: bool  # whether it took the place of an earlier file
+    forgets: str | None = None  # why answers about that file are not found again
 
 
 def prepare_source(
@@ -129,7 +130,7 @@ def prepare_source(
         raise KeyboardInterrupt(NOTHING_WRITTEN) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return PreparedSource(target, declared, ranked, None if is_new else _find_difference(declared, earlier))
+    return PreparedSource(target, declared, ranked, not is_new, None if is_new else _find_difference(declared, earlier))
 
 
 def _write(engine: "DuckDB", table: Table, ranked: Sequence[str], progress: Callable[[float], None] | None) -> None:
