@@ -575,3 +575,9 @@ def test_a_wrong_call_names_the_thing_the_parameter_and_the_way_out(
     check_message(str(refused.value), named, way_out)
     assert not re.search(r"(?<!\w)--(?!ledger)[a-z]", str(refused.value)), "Python names parameters"
     assert find_topic(refused.value.see)
+
+
+def test_a_query_is_an_argument_of_ask_and_an_option_of_tabulate(source: str) -> None:
+    hints = {"ask": "Put the whole query in double quotes", "tabulate": 'A query is given as --sql "SELECT …"'}
+    for command, words in hints.items():
+        assert words in " ".join(run(command, source, "SELECT 1", "FROM people", "--unit", "id").stderr.split())

@@ -165,8 +165,11 @@ class Command(TyperCommand):
             text = f"Missing: {', '.join(missing)}." + (f" Example: {example[1]}" if example else "")
             ctx.fail(text)
         elif extra := _EXTRA.fullmatch(mistake.message):
-            names = {each.name for each in self.params}
-            hint = "Put the whole query in double quotes" if "sql" in names else "Leave it out, or put a text in quotes"
+            kinds = {each.name: each.param_type_name for each in self.params}
+            hint = {
+                "argument": "Put the whole query in double quotes",
+                "option": 'A query is given as --sql "SELECT …"',
+            }.get(kinds.get("sql", ""), "Leave it out, or put a text in quotes")
             mistake.message = f"Unexpected: {extra[1]}. {hint}"
 
     def invoke(self, ctx: Any) -> Any:

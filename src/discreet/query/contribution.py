@@ -72,7 +72,7 @@ MAX_SQUARED_STEP = 1 << 800  # steps of 2^400, of which there are fewer than 2^5
 
 MAX_STATISTICS = 300
 MAX_SEARCHED_STATISTICS = 24
-TABULATE_HINT = "use discreet.tabulate(session, …) or `discreet tabulate`, or ask one query for each grouping"
+TABULATE_HINT = "use discreet.tabulate(session, …) or `discreet tabulate … --sql`, or ask one query for each grouping"
 STATISTICS_PER_QUANTILE = 6
 STATISTICS_PER_DISTINCT = 10
 """A quote is free, so its work must be bounded. A quantile's error is that of a weighted sum of noises, which takes as long
