@@ -21,7 +21,7 @@ from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.formats import to_csv, write_parquet
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import default_key_path
-from discreet.paths import create_file
+from discreet.paths import create_file, move_new
 from discreet.session.connect import connect
 from discreet.workload.publishing import _require_known_key
 from discreet.workload.spec import parse_workload, read_workload
@@ -283,4 +283,11 @@ def test_a_file_is_made_where_the_file_system_has_no_hard_links(tmp_path: Path, 
     monkeypatch.setattr(os.path, "lexists", lambda path: False)
     create_file(file)
     assert file.read_bytes() == b"kept"
+    (tmp_path / "part").write_bytes(b"new")
+    with pytest.raises(FileExistsError):
+        move_new(tmp_path / "part", file)
+    assert file.read_bytes() == b"kept"
+    file.unlink()
+    move_new(tmp_path / "part", file)
+    assert file.read_bytes() == b"new"
     assert [*tmp_path.iterdir()] == [file]

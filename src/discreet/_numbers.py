@@ -14,7 +14,7 @@ The functions stand in this order: reading and checking, rounding and formatting
 smallest number that meets a condition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
@@ -87,6 +87,20 @@ def to_rational(value: Number, name: str = "value") -> Fraction:
 def is_infinite(value: Any) -> bool:
     """Say whether a number is the double ∞, which no rational is; what is no double is left to the checks that follow."""
     return isinstance(value, float) and value == inf
+
+
+def add_up(values: Iterable[Fraction | float]) -> Fraction | float:
+    """Add costs exactly; ∞ if one of them is. `sum` overflows where a rational above the largest double meets ∞.
+
+    >>> add_up([Fraction(10) ** 400, inf]), add_up([])
+    (inf, Fraction(0, 1))
+    """
+    total = Fraction(0)
+    for value in values:
+        if is_infinite(value):
+            return inf
+        total += to_rational(value)
+    return total
 
 
 def parse_rational(text: str, name: str = "value") -> Fraction:

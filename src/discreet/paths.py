@@ -51,6 +51,27 @@ def exists(path: str | os.PathLike[str], refuse: Refuse) -> bool:
     return True
 
 
+_KNOWS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
+
+
+def may(path: str | os.PathLike[str], mode: int) -> bool:
+    """Return whether this user may read (`os.R_OK`) or write (`os.W_OK`) a file. It is not opened to find out: when a
+    process closes any handle of a file, POSIX takes all locks of the process off it."""
+    return os.access(path, mode, effective_ids=_KNOWS_EFFECTIVE_IDS)
+
+
+NO_FILE = 0, 0
+
+
+def identify(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Return what the system calls the file that is at a path; `NO_FILE` if there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return NO_FILE
+    return found.st_dev, found.st_ino
+
+
 _DRAFT = ".discreet-"
 
 
@@ -74,6 +95,21 @@ def create_file(path: Path) -> None:
             _create_new(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def move_new(part: Path, target: Path) -> None:
+    """Give a file its name, also where the file system has no hard links.
+
+    Raises:
+        FileExistsError: there is such a file. It is not replaced.
+    """
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        _create_new(target)
+        part.replace(target)
 
 
 def count_names(path: Path) -> int:

@@ -16,10 +16,12 @@ from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.contour import bound_epsilon_by_contour
 from discreet.accounting.curve import bound_dominating_delta, bound_dominating_epsilon, delta, epsilon
 from discreet.accounting.dominating_pairs import build_direction
+from discreet.accounting.gdp import gdp
 from discreet.accounting.pld.gaussian import gaussian_epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import list_alternatives
 from discreet.accounting.risk import advantage
+from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.events import (
     NO_EVENT,
@@ -529,3 +531,25 @@ def test_a_large_group_is_a_chain_in_closed_form() -> None:
     assert found == 1.0
     one = curve._delta_of_chain(Group(Claim(Fraction(1), Fraction(1, 10**9)), 3), Fraction(3))
     assert one == pytest.approx(1e-9 * (1 + exp(1) + exp(2)), rel=1e-12)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_threshold_that_shows_almost_every_key_has_delta_1(groups: int) -> None:
+    """The chance of a key of one unit is rounded up, to no more than 1."""
+    threshold = ThresholdEvent(Fraction(1, 100), 1, groups)
+    for event in (threshold, Group(threshold, 2), compose(threshold, GaussianEvent(Fraction(9), to_sensitivity(1)))):
+        assert (epsilon(event, 1).upper, epsilon(event, Fraction(1, 2)).upper) == (0, inf)
+        assert delta(event, 3).upper == 1
+
+
+def test_a_cost_above_the_largest_double_beside_an_infinite_one_is_infinite() -> None:
+    huge = GaussianEvent(Fraction(1, 10**155), to_sensitivity(1))
+    beside = compose(huge, BinomialEvent(10, to_sensitivity(1)))
+    assert zcdp(beside) == gdp(beside) == inf
+    assert pure(compose(LaplaceEvent(Fraction(1, 10**309), to_sensitivity(1)), huge)) == inf
+
+
+def test_a_rough_upper_end_far_from_the_lower_one_is_computed_again() -> None:
+    """It was 2.6 times what the pair that dominates it says."""
+    rounds = repeat(SampledWithoutReplacement(GaussianEvent(Fraction(20), to_sensitivity(1)), Fraction(1, 100)), 3)
+    assert epsilon(rounds, 1e-5).upper <= 0.00175

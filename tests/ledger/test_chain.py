@@ -21,7 +21,7 @@ from discreet import codec
 from discreet.accounting.currencies import Pure, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable
 from discreet.events import Claim, GaussianEvent, compose, repeat
-from discreet.ledger import open_ledger
+from discreet.ledger import chain, open_ledger
 from discreet.ledger.account import Account, CachedAnswer
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
@@ -367,3 +367,13 @@ def test_entries_are_listed_over_several_transactions(folder: Path, monkeypatch:
     for i in range(5):
         assert [entry.number for entry in ledger.iter_entries()] == [*range(1, i + 2)]
         account.reserve(TENTH, measurement=f"{i}")
+
+
+def test_a_cost_that_another_thread_forgets_meanwhile_is_charged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgotten(dict[Any, Any]):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            self.clear()
+
+    monkeypatch.setattr(chain, "_charges", Forgotten())
+    account = open_ledger(folder / "l", create=True).open_account("hr", epsilon=1)
+    assert account.pay(compose(Claim(Fraction(1, 3), Fraction(0)))).remaining == Fraction(2, 3)

@@ -464,6 +464,7 @@ def test_a_check_that_trusts_the_texts_is_found(folder: Path, mutant: type[Repla
             "the file has the trigger 'refund', which discreet did not make",
         ),
         ("DROP INDEX discreet_by_id", "the index 'discreet_by_id' is missing, or another one"),
+        ("ALTER TABLE discreet_entries ADD COLUMN more TEXT", "the table 'discreet_entries' is missing, or another one"),
         ("UPDATE discreet_facts SET hash = x'00'", "the key of an event is not the hash of the event"),
         ("INSERT INTO discreet_facts SELECT account, x'00', facts, 0 FROM discreet_facts", "the key of an event is not the"),
     ],

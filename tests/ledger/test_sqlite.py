@@ -301,7 +301,7 @@ def test_a_log_that_was_removed_takes_no_debit(folder: Path, monkeypatch: pytest
     """The locks are lost, as by `create_file` if it opened the file, or by whatever reads the file in this process."""
     file = folder / "hr.ledger"
     monkeypatch.setattr("discreet.ledger.sqlite.create_file", lambda path: path.open("ab").close())
-    with pytest.raises(LedgerUnavailable, match="its write-ahead log was removed"):
+    with pytest.raises(LedgerUnavailable, match=r"hr\.ledger-wal was moved, removed or replaced"):
         spend_beside_others(file)
     account = open_ledger(file).get_account("hr")
     assert account.budget.spent == 1
@@ -313,8 +313,7 @@ def test_a_log_that_was_removed_takes_no_debit(folder: Path, monkeypatch: pytest
 def test_a_removed_log_that_goes_unnoticed_loses_debits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant of both."""
     monkeypatch.setattr("discreet.ledger.sqlite.create_file", lambda path: path.open("ab").close())
-    monkeypatch.setattr(WriteAheadLog, "is_removed", False)
-    monkeypatch.setattr(WriteAheadLog, "has_lost_index", False)
+    monkeypatch.setattr(WriteAheadLog, "find_lost", lambda log: None)
     assert spend_beside_others(folder / "hr.ledger") == 1
 
 
@@ -358,7 +357,7 @@ def test_a_ledger_whose_index_was_removed_loses_no_debit(folder: Path) -> None:
     assert spend_without_the_index(folder / "hr.ledger") == (10, 10)
 
 
-@pytest.mark.parametrize(("name", "value"), [("has_lost_index", False), ("keep", lambda log: None)])
+@pytest.mark.parametrize(("name", "value"), [("find_lost", lambda log: None), ("keep", lambda log: None)])
 def test_an_index_that_was_removed_unnoticed_loses_debits(
     name: str, value: object, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,6 +365,131 @@ def test_an_index_that_was_removed_unnoticed_loses_debits(
     monkeypatch.setattr(WriteAheadLog, name, value)
     acknowledged, seen = spend_without_the_index(folder / "hr.ledger")
     assert acknowledged > seen
+
+
+def move_log(file: Path) -> None:
+    file.with_name(f"{file.name}-wal").rename(file.with_name("elsewhere"))
+
+
+def link_and_remove_log(file: Path) -> None:
+    """As by a backup of hard links."""
+    log = file.with_name(f"{file.name}-wal")
+    os.link(log, file.with_name("backup"))
+    log.unlink()
+
+
+def replace_file(file: Path) -> None:
+    file.with_name("copy").write_bytes(file.read_bytes())
+    file.with_name("copy").replace(file)
+
+
+CHANGES = [
+    lambda file: file.rename(file.with_name("moved")),
+    lambda file: file.with_name(f"{file.name}-shm").unlink(),
+    replace_file,
+    move_log,
+    link_and_remove_log,
+]
+
+
+def pay_while_files_change(file: Path, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch) -> object:
+    """A debit waits for another process, which releases the ledger after its files have changed."""
+    account, execute = open_ledger(file, create=True).open_account("hr", epsilon=10), SqliteStore._execute_with_retry
+    changes = [change]
+
+    def wait(store: SqliteStore, statement: str) -> Any:
+        if statement == "BEGIN IMMEDIATE" and changes:
+            changes.pop()(file)
+        return execute(store, statement)
+
+    monkeypatch.setattr(SqliteStore, "_execute_with_retry", wait)
+    account.pay(compose(Claim(Fraction(1), Fraction(0))))
+    return account
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_files_that_change_while_a_debit_waits_take_none(
+    change: Callable[[Path], object], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(LedgerUnavailable, match=r"(the file|l-wal|l-shm) was moved, removed or replaced"):
+        pay_while_files_change(folder / "l", change, monkeypatch)
+
+
+def test_a_log_that_moves_unnoticed_while_a_debit_waits_loses_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: files are looked at before the wait only."""
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "_require_same_files", lambda store: None)
+        account = pay_while_files_change(folder / "l", move_log, patched)
+    script = OPEN_AND_CLOSE + "    print(ledger.get_account('hr').budget.spent)"
+    seen = subprocess.run([sys.executable, "-c", script, str(folder / "l")], capture_output=True, check=False)
+    assert seen.returncode != 0, "the account is in the log alone"
+    assert account is not None
+
+
+WAITING_FORK = """
+import os, sys, threading, time
+from fractions import Fraction
+from discreet.events import Claim, compose
+from discreet.ledger import open_ledger
+event = compose(Claim(Fraction(1, 100), Fraction(0)))
+ledger = open_ledger(sys.argv[1] + "/a", create=True)
+account = ledger.open_account("hr", epsilon=1)
+open_ledger(sys.argv[1] + "/b", create=True).open_account("hr", epsilon=1).store.close()
+is_held = threading.Event()
+
+def hold(store, seconds):
+    with store.write_transaction():
+        is_held.set()
+        time.sleep(seconds)
+
+def open_meanwhile():
+    time.sleep(0.3)
+    hold(open_ledger(sys.argv[1] + "/b").store, 0.7)
+
+def debit(name):
+    os._exit(open_ledger(sys.argv[1] + "/" + name).get_account("hr").reserve(event, measurement="child").entry - 2)
+
+def wait(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+threading.Thread(target=hold, args=(ledger.store, 0.6)).start()
+is_held.wait()
+"""
+INTERRUPTED_FORK = (
+    WAITING_FORK
+    + """
+import signal
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    child = os.fork() or debit("a")
+    code = wait(child)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted", code, account.reserve(event, measurement="parent").entry)
+print(wait(os.fork() or os._exit(0)))
+"""
+)
+FORK_BESIDE_AN_OPENING = (
+    WAITING_FORK
+    + """
+opening = threading.Thread(target=open_meanwhile)
+opening.start()
+child = os.fork() or debit("b")
+opening.join()
+print(wait(child))
+"""
+)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize(
+    ("script", "printed"), [(INTERRUPTED_FORK, ["interrupted 0 3", "0"]), (FORK_BESIDE_AN_OPENING, ["0"])]
+)
+def test_a_fork_waits_for_every_ledger_whatever_comes_meanwhile(script: str, printed: list[str], folder: Path) -> None:
+    """Ctrl-C is not lost, and comes after the fork. A ledger that another thread opens meanwhile is waited for, too."""
+    command = [sys.executable, "-c", script, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == printed, done.stderr
 
 
 def test_a_ledger_with_two_names_is_refused(folder: Path) -> None:

@@ -63,6 +63,7 @@ _NO_EPSILON = 1e-9  # nothing is gained by less
 _COARSE = 1e-4  # a relative width to begin with, where lists are long
 _LONG = 256  # atoms
 _ROUGH = 1e-3  # the same for the upper end of rounds without replacement
+_APART = 0.2
 _NEAR_ENOUGH = 1.002  # ends this close are not brought closer by further upper bounds
 _MAX_EXACT_CLAIMS = 64  # claims whose δ are added exactly
 
@@ -346,7 +347,8 @@ def _maximise(
     low = max(find(one, Ends(low=True, high=False), tolerance)[0] for one in (attained, *others))
     rougher = max(tolerance, _ROUGH) if has_replacement(event) and not contains_shuffled(event) else tolerance
     high = find(event, Ends(low=False, high=True), rougher)[1]
-    if rougher > tolerance and high - low < 16 * rougher * high:
+    # Where the ends meet, the rough one is too wide; where they are far apart, the rough tolerance may be the reason.
+    if rougher > tolerance and not 16 * rougher * high <= high - low <= _APART * high:
         high = min(high, find(event, Ends(low=False, high=True), tolerance)[1])
     return Bounds(min(high, low), high)
 

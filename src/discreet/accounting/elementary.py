@@ -93,4 +93,4 @@ def singleton_probability(scale: Fraction, threshold: int) -> Fraction:
     if threshold < 1:
         return Fraction(1)
     low, _ = exp_bounds(-1 / scale)
-    return round_up_bits(exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low))
+    return min(Fraction(1), round_up_bits(exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low)))

@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import ceil, inf, log, pi, sqrt
 from typing import assert_never
 
-from discreet._numbers import floor_float, nearest_float, smallest_where, sqrt_up, to_rational
+from discreet._numbers import add_up, floor_float, nearest_float, smallest_where, sqrt_up, to_rational
 from discreet.accounting.elementary import PRECISION, exp_bounds, log_bounds
 from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.pure import amplify, pure
@@ -94,7 +94,7 @@ def mu_squared(event: Event) -> Fraction | float:
         case DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
             return inf
         case Composition(parts=parts):
-            return sum((times * mu_squared(part) for part, times in parts if times), Fraction(0))  # [DRS22, Cor. 3.3]
+            return add_up(times * mu_squared(part) for part, times in parts if times)  # [DRS22, Cor. 3.3]
         case Parallel(branches=branches):
             return max((mu_squared(branch) for branch in branches), default=Fraction(0))
         case Group(size=size):

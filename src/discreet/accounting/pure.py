@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
-from discreet._numbers import to_rational
+from discreet._numbers import add_up, to_rational
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.events import (
@@ -68,7 +68,7 @@ def pure(event: Event) -> Fraction | float:
         case Claim(epsilon=epsilon, delta=delta):
             return epsilon if delta == 0 else inf
         case Composition(parts=parts):
-            return sum((times * pure(part) for part, times in parts), Fraction(0))  # [DMNS06], basic composition
+            return add_up(times * pure(part) for part, times in parts)  # [DMNS06], basic composition
         case Parallel(branches=branches):
             return max((pure(branch) for branch in branches), default=Fraction(0))
         case Group(event=inner, size=size):

@@ -36,7 +36,7 @@ from itertools import pairwise
 from math import ceil, floor, inf
 from typing import assert_never
 
-from discreet._numbers import Number, ceil_float, check_probability, to_rational
+from discreet._numbers import Number, add_up, ceil_float, check_probability, to_rational
 from discreet.accounting.conversions import epsilon_from_rdp, epsilon_from_rdp_classic
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds, tanh_half_up
 from discreet.accounting.neighbours import to_replace_neighbours
@@ -123,7 +123,7 @@ def _renyi(event: Event, order: Fraction) -> Fraction | float:
         case BinomialEvent() | ThresholdEvent():
             return inf  # outputs that only one neighbour can give
         case Composition(parts=parts):
-            return sum((times * _renyi(part, order) for part, times in parts if times), Fraction(0))  # [Mir17, Prop. 1]
+            return add_up(times * _renyi(part, order) for part, times in parts if times)  # [Mir17, Prop. 1]
         case Parallel(branches=branches):
             return max((_renyi(branch, order) for branch in branches), default=Fraction(0))
         case Group():

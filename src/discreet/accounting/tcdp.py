@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import ceil, inf, log
 
-from discreet._numbers import Number, ceil_float, to_rational
+from discreet._numbers import Number, add_up, ceil_float, to_rational
 from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
@@ -47,7 +47,7 @@ def tcdp(event: Event, omega: Number, step: Fraction = ORDER_RATIO) -> Fraction 
 def _tcdp(event: Event, omega: Fraction, step: Fraction) -> Fraction | float:
     match event:
         case Composition(parts=parts):
-            return sum((times * _tcdp(part, omega, step) for part, times in parts if times), Fraction(0))  # [BDRS18]
+            return add_up(times * _tcdp(part, omega, step) for part, times in parts if times)  # [BDRS18]
         case Parallel(branches=branches):
             return max((_tcdp(branch, omega, step) for branch in branches), default=Fraction(0))
         case GaussianEvent() | DiscreteGaussianEvent():

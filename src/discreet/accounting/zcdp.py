@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
-from discreet._numbers import to_rational
+from discreet._numbers import add_up, to_rational
 from discreet.accounting.elementary import exp_neg_bounds, tanh_half_up
 from discreet.accounting.neighbours import to_replace_neighbours
 from discreet.accounting.pure import amplify, pure
@@ -74,7 +74,7 @@ def zcdp(event: Event) -> Fraction | float:
         case BinomialEvent() | ThresholdEvent():
             return inf  # outputs that only one neighbour can give
         case Composition(parts=parts):
-            return sum((times * zcdp(part) for part, times in parts), Fraction(0))  # [BS16, Lemma 1.7]
+            return add_up(times * zcdp(part) for part, times in parts)  # [BS16, Lemma 1.7]
         case Parallel(branches=branches):
             return max((zcdp(branch) for branch in branches), default=Fraction(0))
         case Group(event=inner, size=size):

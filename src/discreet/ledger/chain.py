@@ -328,12 +328,13 @@ class LedgerAccount:
     def _compute_charge(self, encoded_event: bytes, certified_delta: Fraction) -> tuple[Fraction, Fraction]:
         """Return the cost of an event as it is read back: what could not be read is refused before it is in the chain."""
         key = self.initial_state.budget.currency, encoded_event, certified_delta.as_integer_ratio()
-        if key not in _charges:
+        cost = _charges.get(key)
+        if cost is None:
             cost = self.initial_state.compute_charge(_decode_event(encoded_event), certified_delta)
             if len(_charges) >= MAX_KNOWN_CHARGES:
                 _charges.clear()
             _charges[key] = cost
-        return _charges[key]
+        return cost
 
     def _debit(
         self, transaction: Transaction, id: str | None, measurement: str, event: Composition, encoded_event: bytes,

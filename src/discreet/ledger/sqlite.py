@@ -34,6 +34,7 @@ import sqlite3
 import threading
 import time
 import weakref
+from _thread import interrupt_main
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -55,7 +56,7 @@ from discreet.ledger.sql_store import (
 )
 from discreet.ledger.store import Returned
 from discreet.ledger.wal import LOG_BYTES, WriteAheadLog
-from discreet.paths import count_names, create_file, describe_kind, exists, resolve
+from discreet.paths import NO_FILE, count_names, create_file, describe_kind, exists, identify, may, resolve
 
 WAIT_SECONDS = 1.0
 MAX_TRIES = 120
@@ -84,7 +85,6 @@ _CORRUPTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISM
 _FAILURES = (sqlite3.Error, UnicodeDecodeError, OSError)
 
 _SIGNATURE = b"SQLite format 3\0"
-_KNOWS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 
@@ -139,9 +139,10 @@ class SqliteStore:
         self.path = resolve(path, lambda reason: LedgerUnavailable(str(path), reason, "name another file"))
         self.location = str(self.path)
         self._lock, self._waiting = threading.RLock(), deque[Member]()
-        self._file = (0, 0)
-        self._connect(create)
-        _STORES.add(self)
+        self._file = NO_FILE
+        with self._lock:  # so that a fork waits until the connection is made, and finds it
+            _STORES.add(self)
+            self._connect(create)
 
     def transact(self, body: Callable[[SqlTransaction], Returned]) -> Returned:
         """As in `Store`. Threads that write at the same time share one commit."""
@@ -186,8 +187,8 @@ class SqliteStore:
             self._disconnect()
 
     def check_integrity(self) -> str | None:
-        """As in `Store`: SQLite checks its own pages. Triggers would change what discreet writes, and without its indexes
-        one id could stand twice."""
+        """As in `Store`: SQLite checks its own pages. Triggers, or other rules of a table, would change what discreet
+        writes, and without its indexes one id could stand twice."""
         with self.read_transaction() as transaction:
             finding = str(transaction.run("PRAGMA integrity_check(1)", ()).fetchone()[0])
             found = _read_rules(transaction.run)
@@ -197,10 +198,10 @@ class SqliteStore:
             upgrade(made.execute, self.location, create=True, **_TYPES)
             expected = _read_rules(made.execute)
         triggers = [name for kind, name, _ in found if kind == "trigger"]
-        missing = [name for _, name, _ in sorted(expected - found)]
+        missing = [f"the {kind} {name!r}" for kind, name, _ in sorted(expected - found)]
         if triggers:
             return f"the file has the trigger {triggers[0]!r}, which discreet did not make"
-        return f"the index {missing[0]!r} is missing, or another one" if missing else None
+        return f"{missing[0]} is missing, or another one" if missing else None
 
     def __del__(self) -> None:
         self._disconnect()
@@ -318,6 +319,7 @@ class SqliteStore:
         self._require_no_transaction()
         connection = self._current_connection()
         self._execute_with_retry(statement)
+        self._require_same_files()  # now, since it may have waited for others
         if self._memory is None or self._memory.data_version != self._data_version(connection):
             self._memory = None
             check_version(connection.execute("SELECT version FROM discreet_schema").fetchone(), self.location)
@@ -365,32 +367,29 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
 
     def _current_connection(self) -> sqlite3.Connection:
-        """Return the connection, opened again after a fork or a failure. A file that is no longer at its path is refused,
-        and so is a log that was removed: no other process would ever see what is committed to it."""
+        """Return the connection, opened again after a fork or a failure."""
         if self._connection is None:
             self._connect(create=False)
-        if self._file != self._file_identity():
+        assert self._connection is not None
+        return self._connection
+
+    def _require_same_files(self) -> None:
+        """Refuse a file that is no longer at its path, or whose log or index is not: others would never see what is
+        committed, or write over it."""
+        if self._file != identify(self.location):
             self._disconnect()
             raise LedgerUnavailable(
                 self.location, "the file was moved, removed or replaced", "put it back, then open it again"
             )
-        if self._log is not None and self._log.is_removed:
-            self._disconnect()
-            raise LedgerUnavailable(
-                self.location,
-                "its write-ahead log was removed while it was open",
-                "find out what removed it, then try again: what is on the disk is read anew",
-            )
-        if self._log is not None and self._log.has_lost_index:
+        lost = None if self._log is None else self._log.find_lost()
+        if self._log is not None and lost is not None:
             self._log.keep()
             self._disconnect()
             raise LedgerUnavailable(
                 self.location,
-                f"{self.path.name}-shm was removed while it was open",
-                "find out what removed it, then try again: what is on the disk is read anew",
+                f"{lost} was moved, removed or replaced while it was open",
+                "find out what did that, then try again: what is on the disk is read anew",
             )
-        assert self._connection is not None
-        return self._connection
 
     def _connect(self, create: bool) -> None:
         if not create and not exists(self.path, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
@@ -406,7 +405,7 @@ class SqliteStore:
             self._connection = sqlite3.connect(
                 uri, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
             )
-            self._file = self._file_identity()
+            self._file = identify(self.location)
             if not create:
                 self._check_tables()
             self._connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
@@ -500,13 +499,6 @@ class SqliteStore:
         except OSError:
             return True
 
-    def _file_identity(self) -> tuple[int, int]:
-        try:
-            found = os.stat(self.location)  # the path as a text
-        except OSError:
-            return 0, 0
-        return found.st_dev, found.st_ino
-
     def _disconnect(self) -> None:
         self._memory = None
         log, connection = self._log, self._connection
@@ -531,7 +523,7 @@ class SqliteStore:
     def _find_denial(self) -> LedgerUnavailable | None:
         """Return the error of a file that this user may not read: SQLite says only that it cannot be opened. It is not
         opened to find out: to close it would take the locks of other connections of this process off it (`create_file`)."""
-        if not os.path.lexists(self.path) or os.access(self.path, os.R_OK, effective_ids=_KNOWS_EFFECTIVE_IDS):
+        if not os.path.lexists(self.path) or may(self.path, os.R_OK):
             return None
         reason = f"it cannot be opened ({os.strerror(errno.EACCES)})"
         hint = "let its owner run this, or allow this user to read and write the file and its folder"
@@ -541,9 +533,9 @@ class SqliteStore:
         """Say which of the ledger's files, or that their folder, may not be written by this user, and what to do. A log and
         an index that were made while the ledger was read-only stay so."""
         for path in (self.location, f"{self.location}-wal", f"{self.location}-shm"):
-            if os.path.lexists(path) and not os.access(path, os.W_OK, effective_ids=_KNOWS_EFFECTIVE_IDS):
+            if os.path.lexists(path) and not may(path, os.W_OK):
                 return f"{os.path.basename(path)} may not be written", f"allow writing: chmod u+w {quote(path)}"
-        if not os.access(self.path.parent, os.W_OK, effective_ids=_KNOWS_EFFECTIVE_IDS):
+        if not may(self.path.parent, os.W_OK):
             hint = "allow writing to the folder, or copy the ledger to another one while no program has it open"
             return "its folder may not be written, and SQLite makes files there even to read it", hint
         return None
@@ -582,8 +574,9 @@ class SqliteStore:
 
 
 def _read_rules(run: RunStatement) -> set[tuple[str, str, str]]:
-    """Return the triggers and indexes of a file, except those that SQLite makes itself: their kind, name and statement."""
-    rules = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'index') AND sql IS NOT NULL"
+    """Return the tables, indexes and triggers of a file, except those that SQLite makes itself: their kind, name and
+    statement."""
+    rules = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'index', 'trigger') AND sql IS NOT NULL"
     return {(str(kind), str(name), str(sql)) for kind, name, sql in run(rules, ()).fetchall()}
 
 
@@ -603,28 +596,65 @@ def _error_code(error: sqlite3.Error) -> int:
 
 
 # SQLite forbids to carry a connection across a fork, even unused: each side opens its own when it next needs one.
-_held_stores: "list[SqliteStore]" = []
-_forking = threading.Lock()
+_held_stores: "dict[SqliteStore, bool]" = {}
+"""The stores that a fork holds, and whether its thread did not hold them before."""
+_forking = threading.RLock()
 """Held from before a fork until after it: two threads that fork at once would release each other's stores."""
+_interruptions: list[BaseException] = []
 
 
 def _before_fork() -> None:
-    _forking.acquire()
-    _held_stores.extend(_STORES)
+    """Wait until no thread uses a store, and disconnect them all. What interrupts this comes after the fork: Python would
+    drop it, and fork while half of the stores are held."""
+    while True:
+        try:
+            _hold_stores()
+            return
+        except BaseException as interruption:
+            _interruptions.append(interruption)
+
+
+def _hold_stores() -> None:
+    """Go on where an interruption left off."""
+    _hold(_forking)
+    while missing := [store for store in _list_stores() if store not in _held_stores]:  # others are opened meanwhile
+        for store in missing:
+            _held_stores[store] = not store._lock._is_owned()  # type: ignore[attr-defined]
+            _hold(store._lock)
     for store in _held_stores:
-        store._lock.acquire()
+        _hold(store._lock)  # an interruption may have come before
         store._disconnect()
+
+
+def _hold(lock: Any) -> None:
+    if not lock._is_owned():
+        lock.acquire()
+
+
+def _list_stores() -> "list[SqliteStore]":
+    while True:
+        try:
+            return [*_STORES]
+        except RuntimeError:  # another thread opened one meanwhile
+            continue
 
 
 def _after_fork() -> None:
     while _held_stores:
-        _held_stores.pop()._lock.release()
+        store, is_new = _held_stores.popitem()
+        if is_new:
+            store._lock.release()
+    interrupted = any(isinstance(each, KeyboardInterrupt) for each in _interruptions)
+    _interruptions.clear()
     _forking.release()
+    if interrupted:  # not from here, where Python would drop it
+        threading.Timer(0.05, interrupt_main).start()
 
 
 def _after_fork_in_child() -> None:
     for store in _held_stores:
         store._waiting.clear()  # the threads that waited are not there
+    _interruptions.clear()
     _after_fork()
 
 

@@ -23,6 +23,8 @@ import struct
 from contextlib import suppress
 from io import FileIO
 
+from discreet.paths import NO_FILE, identify
+
 try:
     import fcntl
 except ImportError:  # Windows, where a file that is open cannot be removed
@@ -45,27 +47,20 @@ class WriteAheadLog:
     _file: FileIO | None = None
 
     def __init__(self, database: str) -> None:
-        self._database, self._index = database, f"{database}-shm"
-        self._index_identity = self._identify_index()
+        self._database = database
+        self._beside = {path: identify(path) for path in (f"{database}-wal", f"{database}-shm")}
         with suppress(OSError):  # then it is not extended, and all else is the same
             self._file = FileIO(f"{database}-wal", "r+")
 
-    @property
-    def is_removed(self) -> bool:
-        """Whether the log has no name any more. SQLite removes it where no connection has a lock on the database."""
-        return self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0
+    def find_lost(self) -> str | None:
+        """Return the name of the log or of the index, if what the connection has is no longer what is at its path.
 
-    @property
-    def has_lost_index(self) -> bool:
-        """Whether the index that the connection has is no longer the one at its path."""
-        return self._index_identity is not None and self._index_identity != self._identify_index()
-
-    def _identify_index(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._index)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+        SQLite removes a log where no connection has a lock on the database; people move, remove and restore files.
+        """
+        for path, found in self._beside.items():
+            if found != NO_FILE and found != identify(path):
+                return os.path.basename(path)
+        return None
 
     def keep(self) -> None:
         """Keep SQLite from removing the log when the connection is closed.

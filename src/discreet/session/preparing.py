@@ -9,6 +9,7 @@ The file holds a salt: that of the policy, if it has one; else that of the prepa
 and table; else a random one. It is the owner's secret, as the rows are.
 """
 
+import errno
 import os
 import secrets
 import shutil
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from discreet.engines.base import SAYS_MORE, about
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
-from discreet.paths import format_path, is_postgres, is_service, reason_of
+from discreet.paths import format_path, is_postgres, is_service, may, move_new, reason_of
 from discreet.query.schema import DEFAULT_SALT, Kind, Table
 from discreet.session.options import SourceOptions
 from discreet.session.source import check_column, find_prepared_unit, load_policy, missing_unit, open_source
@@ -243,11 +244,9 @@ def _check_target(target: Path, *, force: bool) -> "PreparedFile | None":
     what = "a link" if target.is_symlink() else "not a regular file"
     hint, is_prepared, earlier = "name another file", False, None
     if target.is_file() and not target.is_symlink():
-        try:
-            target.open("rb").close()
-        except OSError as error:
-            reason = f"it cannot be read ({reason_of(error)}), so it is not replaced"
-            raise BadParameter("output", repr(str(target)), reason, "name another file, or allow reading it") from None
+        if not may(target, os.R_OK):
+            reason = f"it cannot be read ({os.strerror(errno.EACCES)}), so it is not replaced"
+            raise BadParameter("output", repr(str(target)), reason, "name another file, or allow reading it")
         what, hint = "it cannot be read as a prepared file, and may be damaged", "remove it first, or name another file"
         with suppress(SourceRefused, DatabaseError), visit_database(str(target)) as connection:
             is_prepared = holds_preparation(connection)
@@ -275,7 +274,7 @@ def _move(part: Path, target: Path, *, force: bool) -> None:
         if force:
             part.replace(target)
         else:
-            os.link(part, target)  # which fails if there is such a file
+            move_new(part, target)
     except FileExistsError:
         raise BadParameter(
             "output", repr(str(target)), "it exists", "name another file, or replace it with force=True"

@@ -16,6 +16,7 @@ from discreet import connect, prepare
 from discreet.engines.duckdb import connection as opening
 from discreet.engines.duckdb.connection import list_tables, open_database, visit_database
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.errors import BadParameter
 
 OPEN_FILES = Path("/proc/self/fd")
 needs_a_list = pytest.mark.skipif(not OPEN_FILES.exists(), reason="the system does not list the open files of a process")
@@ -199,3 +200,59 @@ def test_a_fork_opens_a_file_anew_and_ends(path: str, then: str) -> None:
     """DuckDB would wait for threads that the child does not have, if the child closed its parent's database."""
     ended = subprocess.run([sys.executable, "-c", FORK, path, then], capture_output=True, text=True, timeout=60)
     assert ended.stdout.splitlines() == ["[(7,)]", "0 [(7,)]"], ended.stderr
+
+
+IN_MEMORY_FORK = """
+import gc, os, sys
+import pyarrow
+from discreet import connect
+
+source = {"source": sys.argv[2], "data": pyarrow.table({"id": list(range(9))})}[sys.argv[1]]
+session = connect(source, unit="id", epsilon=9)
+child = os.fork()
+if not child:
+    if sys.argv[3] == "delete":
+        del session
+    if sys.argv[3] == "open":
+        connect(source, unit="id", epsilon=9).ask(f"SELECT COUNT(*) AS n FROM {sys.argv[1]}", epsilon=1)
+    gc.collect()
+    sys.exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+session.ask(f"SELECT COUNT(*) AS n FROM {sys.argv[1]}", epsilon=1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("then", ["keep", "delete", "open"])
+@pytest.mark.parametrize("table", ["source", "data"])
+def test_a_fork_ends_that_has_a_database_in_memory(table: str, then: str, tmp_path: Path) -> None:
+    """The same for files that are copied, and for frames, whose table is called data."""
+    (tmp_path / "source.csv").write_text("id\n" + "\n".join(map(str, range(9))))
+    arguments = [sys.executable, "-c", IN_MEMORY_FORK, table, str(tmp_path / "source.csv"), then]
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "0\n"), ended.stderr
+
+
+WRITER = """
+import sys
+import duckdb
+try:
+    duckdb.connect(sys.argv[1])
+except duckdb.IOException:
+    sys.exit(3)
+"""
+
+
+def test_no_session_takes_the_locks_of_another_off_its_file(path: str) -> None:
+    """POSIX takes all locks of a process off a file of which it closes any handle."""
+    sessions = [connect(path, table="people", unit="uid", epsilon=1) for _ in range(2)]
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", WRITER, path], check=False).returncode == 3
+        with pytest.raises(BadParameter, match="not a prepared file"):
+            prepare(write_csv(Path(path).parent), unit="id", output=path, force=True)
+    assert len(sessions) == 2
+
+
+def write_csv(folder: Path) -> Path:
+    (folder / "others.csv").write_text("id\n1\n")
+    return folder / "others.csv"

@@ -3,6 +3,7 @@
 Frames and CSV files are read once, into a table of DuckDB's own; Parquet and DuckDB's files stay where they are.
 """
 
+import errno
 import json
 import os
 import stat
@@ -24,7 +25,7 @@ import duckdb
 from discreet.engines.base import SAYS_MORE, owner_log
 from discreet.engines.duckdb.types import quote_name, quote_text, quote_texts
 from discreet.errors import SourceRefused, raise_interrupts
-from discreet.paths import format_path, reason_of
+from discreet.paths import format_path, identify, may, reason_of
 
 WILDCARDS = "*?["
 
@@ -32,10 +33,23 @@ WILDCARDS = "*?["
 def new_connection() -> duckdb.DuckDBPyConnection:
     """Open a database in memory. Rows that memory does not hold go to a folder that only this user can read."""
     folder = _make_private_folder()
-    connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
+    first = duckdb.connect(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
+    connection = first.cursor()
     connection.execute("SET TimeZone = 'UTC'")  # in which texts of moments without an offset are read
-    finalize(connection, _remove_folder, folder, getpid())
+    _IN_MEMORY[folder] = first
+    finalize(connection, _leave_memory, folder, getpid())
     return connection
+
+
+_IN_MEMORY: dict[str, duckdb.DuckDBPyConnection] = {}
+"""By the folder of each database: a connection that keeps it open as long as the one that was returned is there, and in a
+forked child forever."""
+
+
+def _leave_memory(folder: str, owner: int) -> None:
+    if getpid() == owner:
+        _IN_MEMORY.pop(folder, None)
+    _remove_folder(folder, owner)
 
 
 def _make_private_folder() -> str:
@@ -79,7 +93,8 @@ def _forget_all() -> None:
     """In a forked child no database of its parent works, and no thread releases what it held. Those databases stay open
     even when the child ends: to close one, DuckDB would wait for threads that the child does not have."""
     global _OPENED, _OPENING
-    pythonapi.Py_IncRef(py_object(_OPENED))
+    for opened in (_OPENED, _IN_MEMORY):
+        pythonapi.Py_IncRef(py_object(opened))
     _OPENED, _OPENING = {}, Lock()
 
 
@@ -156,11 +171,7 @@ def _close_unused() -> None:
 
 
 def _identify_file(path: str) -> tuple[str, int, int]:
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):  # DuckDB says why
-        return path, 0, 0
-    return absolute_path(path), found.st_dev, found.st_ino
+    return (absolute_path(path), *identify(path))
 
 
 def _attach_database(path: str) -> _OpenFile:
@@ -231,13 +242,17 @@ def _refuse_closed(part: str, path: str) -> None:
     if "://" in local:
         return
     try:
-        os.close(os.open(local, os.O_RDONLY | os.O_NONBLOCK))  # of a folder, this checks that it can be listed
+        os.stat(local)
+        if may(local, os.R_OK):
+            return
+        error: Exception = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except (FileNotFoundError, NotADirectoryError):
         return
-    except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
-        owner_log.warning("%s: %s", part, error)
-        reason = f"{format_path(path)} {_describe_closed(local)} ({reason_of(error)})"
-        raise SourceRefused(reason, "allow reading it, or check the path") from None
+    except (OSError, ValueError) as failure:  # a ValueError: a NUL in the path
+        error = failure
+    owner_log.warning("%s: %s", part, error)
+    reason = f"{format_path(path)} {_describe_closed(local)} ({reason_of(error)})"
+    raise SourceRefused(reason, "allow reading it, or check the path")
 
 
 def _describe_closed(path: str) -> str:
