@@ -23,6 +23,8 @@ ARROW = {
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of a JVM that starts fast: it runs hundreds of small statements, each compiled once."""
+JVM_MEMORY = "2g"
+"""At night one JVM has the tables of hundreds of sessions, for which Spark's own 1 GB did not suffice."""
 
 
 GLOBAL_SCHEMA = "shared"
@@ -39,7 +41,7 @@ USER_SETTINGS = {
 @contextmanager
 def run_spark(*, adaptive: bool, warehouse: Path | None = None) -> Iterator[SparkSession]:
     """Run a session of a user whose settings are the opposite of what discreet needs."""
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{JVM_OPTIONS}" pyspark-shell'
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-memory {JVM_MEMORY} --driver-java-options "{JVM_OPTIONS}" pyspark-shell'
     with TemporaryDirectory() as spare:
         own = {
             "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": str(adaptive).lower(),
