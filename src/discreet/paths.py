@@ -83,6 +83,8 @@ def create_file(path: Path) -> None:
     remove their log. Without them (exFAT), it is opened only if it is new.
     """
     if os.path.lexists(path):
+        with suppress(OSError):
+            count_names(path)  # which removes what a process that was killed here left
         return
     draft = path.with_name(f"{_DRAFT}{os.urandom(8).hex()}")
     try:
@@ -185,12 +187,13 @@ def describe_kind(mode: int) -> str | None:
     return "this is not a regular file" if kind is None else f"this is {kind}, not a regular file"
 
 
-def describe_exposure(handle: int, path: Path) -> tuple[str, str] | None:
-    """Say why other users could use an open file, and what to do about it; return None if only its owner can.
+def describe_exposure(file: int | Path, path: Path) -> tuple[str, str] | None:
+    """Say why other users could use a file, and what to do about it; return None if only its owner can.
 
-    It looks at the open file, not at its name, so that no other file can be put in its place in between.
+    Give the open file, so that no other one can be put in its place in between; of a database, which may be open elsewhere
+    in this process and must not be closed (`may`), its path.
     """
-    mode = os.fstat(handle).st_mode
+    mode = os.stat(file).st_mode
     if not stat.S_ISREG(mode):
         return "this is not a regular file", "name a regular file"
     if os.name == "posix" and mode & 0o077:

@@ -505,3 +505,24 @@ def test_python_and_javascript_keep_the_same_state() -> None:
 def test_reports_of_many_devices_are_fresh() -> None:
     messages = Counter(Client(COLOURS, MemoryStore()).report("red", "monday") for _ in range(50))
     assert max(messages.values()) == 1
+
+
+WRITER = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0).execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError:
+    sys.exit(3)
+"""
+
+
+def test_a_device_that_is_opened_twice_keeps_the_lock_of_its_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """POSIX takes all locks of a process off a file of which it closes any handle."""
+    path, connect = tmp_path / "device.db", sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, **named | {"timeout": 0}))
+    with FileStore(path).transaction():
+        with pytest.raises(BadParameter, match="locked"):
+            FileStore(path)
+        assert subprocess.run([sys.executable, "-c", WRITER, str(path)], check=False).returncode == 3

@@ -10,6 +10,7 @@ It holds between any two histories, so collections whose ε holds only between h
 that condition alone.
 """
 
+import errno
 import os
 import re
 import sqlite3
@@ -22,7 +23,7 @@ import msgspec
 
 from discreet._numbers import Number, read_positive
 from discreet.errors import BadParameter
-from discreet.paths import describe_exposure, reason_of
+from discreet.paths import create_file, describe_exposure, may, reason_of
 
 SECRET_BYTES = 32
 
@@ -182,18 +183,14 @@ class FileStore:
     def _create(self) -> None:
         """Make the file unless it is there, and see that it is one, for its owner alone."""
         try:
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            pass
+            create_file(self._path)
         except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
             raise self._refuse(f"cannot be created ({reason_of(error)})", "name another file") from None
         if not self._path.is_file():
             raise self._refuse("not a file", "name a file")
-        try:
-            with open(self._path, "rb") as file:
-                exposed = describe_exposure(file.fileno(), self._path)
-        except OSError as error:
-            raise self._refuse(f"cannot be read ({reason_of(error)})", "name a file of your own") from None
+        if not may(self._path, os.R_OK):
+            raise self._refuse(f"cannot be read ({os.strerror(errno.EACCES)})", "name a file of your own")
+        exposed = describe_exposure(self._path, self._path)
         if exposed is not None:
             raise self._refuse(*exposed)
 

@@ -39,6 +39,7 @@ from discreet.errors import LedgerUnavailable
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Head
 from discreet.ledger.wal import WriteAheadLog
+from discreet.paths import create_file
 from discreet.streams.factorisation import MAX_COUNT
 
 WAIT_SECONDS = 120.0
@@ -101,11 +102,8 @@ class StreamState:
     @staticmethod
     def _make_file(path: Path) -> None:
         try:
-            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                is_open = os.fstat(handle).st_mode & 0o077
-            finally:
-                os.close(handle)
+            create_file(path)
+            is_open = os.stat(path).st_mode & 0o077
             sync_folder(path.parent)
         except OSError as error:
             raise _state_error(path, f"it cannot be made ({error.strerror})", "name another file with state=") from None
