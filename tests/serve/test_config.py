@@ -240,7 +240,8 @@ def test_a_check_names_a_state_that_cannot_be_made(tmp_path: Path, monkeypatch: 
     write_table(tmp_path / "data")
     config = read_config(tmp_path / "data")
     assert all(each.problem is None for each in check_service(config))
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **more: not mode & os.W_OK and access(path, mode, **more))
     assert "it may not be written" in str(check_service(config)[-1].problem)
 
 

@@ -17,6 +17,7 @@ from discreet.errors import BadParameter, DiscreetError, QueryRefused, SourceRef
 from discreet.ledger import open_ledger
 from discreet.query.policy import write_policy
 from discreet.query.schema import Column, Kind
+from discreet.session import preparing
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
 
@@ -132,10 +133,7 @@ def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path, monkeypatch
     source = write_people(tmp_path / "people.parquet")
     file = prepare(source, unit="id")
 
-    def refuse(*given: Any) -> Any:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(preparing, "may", lambda path, mode: False)
     with pytest.raises(BadParameter, match=r"it cannot be read \(Permission denied\), so it is not replaced"):
         prepare(source, unit="id", output=file, force=True)
 

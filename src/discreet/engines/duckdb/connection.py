@@ -33,17 +33,16 @@ WILDCARDS = "*?["
 def new_connection() -> duckdb.DuckDBPyConnection:
     """Open a database in memory. Rows that memory does not hold go to a folder that only this user can read."""
     folder = _make_private_folder()
-    first = duckdb.connect(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
-    connection = first.cursor()
+    connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
     connection.execute("SET TimeZone = 'UTC'")  # in which texts of moments without an offset are read
-    _IN_MEMORY[folder] = first
+    _IN_MEMORY[folder] = connection.cursor()
     finalize(connection, _leave_memory, folder, getpid())
     return connection
 
 
 _IN_MEMORY: dict[str, duckdb.DuckDBPyConnection] = {}
-"""By the folder of each database: a connection that keeps it open as long as the one that was returned is there, and in a
-forked child forever."""
+"""By the folder of each database: another connection, which keeps it open as long as the one that was returned is there, and
+in a forked child forever."""
 
 
 def _leave_memory(folder: str, owner: int) -> None:
