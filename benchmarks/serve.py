@@ -106,7 +106,7 @@ def add_lomas(section: Section, ours: dict[str, float]) -> None:
                 f"Lomas 0.4.1, {what} ({note})", f"{1000 * LOMAS_BY_HAND[what]:,.0f}", "", f"ours {times:.0f} × faster"
             )
         return
-    section.add("Lomas 0.4.1", "it installs now: measure it, and replace this row", "", "")
+    section.add("Lomas 0.4.1", "it installs here; it was not compared", "", "")
 
 
 def can_install_lomas() -> bool:
